@@ -12,7 +12,7 @@ export const base = defineConfig({
     alias: [
       { find: /^drmas$/, replacement: path('./src/index.ts') },
       { find: /^drmas\/agents$/, replacement: path('./src/gateway/agents/index.ts') },
-      { find: /^drmas\/engine$/, replacement: path('./src/engine/library/index.ts') },
+      { find: /^drmas\/engine$/, replacement: path('./packages/engine/src/index.ts') },
       { find: /^drmas\/advantages$/, replacement: path('./src/public/advantages.ts') },
       { find: /^drmas\/backends$/, replacement: path('./src/public/backends.ts') },
       { find: /^drmas\/events$/, replacement: path('./src/public/events.ts') },

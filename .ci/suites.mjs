@@ -33,14 +33,19 @@ const MOST_SLOW = 45;
 
 /** @type {Readonly<Record<string, Suite>>} The suites of `npm run verify`, by name. */
 export const SUITES = {
-  arm: { paths: ['native', 'scripts/arm.ts', 'src/engine/tensor/native'], seconds: 200 },
+  arm: { paths: ['packages/engine/native', 'scripts/arm.ts', 'packages/engine/src/tensor/native'], seconds: 200 },
   bundlers: {
     paths: ['src/public', 'src/serve', 'src/gateway/agents', 'src/index.ts', 'package-lock.json', 'test/bundlers'],
     seconds: 60,
   },
   evals: { paths: ['src/serve', 'src/gateway/dialects', 'test/evals'], seconds: 160 },
   exports: {
-    paths: ['src/engine/model/formats', 'src/engine/model/tokenizers', 'src/engine/hub', 'test/exports'],
+    paths: [
+      'packages/engine/src/model/formats',
+      'packages/engine/src/model/tokenizers',
+      'packages/engine/src/hub',
+      'test/exports',
+    ],
     seconds: 110,
   },
   frameworks: {
@@ -51,24 +56,33 @@ export const SUITES = {
     paths: ['src/gateway', 'src/teams/rollout', 'research/creditbench', 'test/gateway'],
     seconds: 120,
   },
-  'gpu-short': { paths: ['src/engine/tensor/webgpu', 'src/engine/tensor/kernels.ts', 'test/gpu'], seconds: 200 },
+  'gpu-short': {
+    paths: ['packages/engine/src/tensor/webgpu', 'packages/engine/src/tensor/kernels.ts', 'test/gpu'],
+    seconds: 200,
+  },
   hosts: { paths: ['src/cluster', 'test/hosts'], seconds: 60 },
   openworld: { paths: ['src/teams/tasks', 'test/openworld'], seconds: 200 },
   queue: { paths: ['src/cluster', 'src/teams/rollout', 'test/queue'], seconds: 160 },
   ray: { paths: ['src/cluster/ray', 'src/runs/studies/ablation', 'src/cli/with-ray.ts', 'test/ray'], seconds: 250 },
   real: {
-    paths: ['native', 'src/engine/tensor', 'src/engine/model', 'src/engine/embedded', 'test/real'],
+    paths: [
+      'packages/engine/native',
+      'packages/engine/src/tensor',
+      'packages/engine/src/model',
+      'packages/engine/src/embedded',
+      'test/real',
+    ],
     seconds: 300,
   },
   remote: {
-    paths: ['src/tinker/client', 'src/engine/contract', 'test/contracts/backend', 'test/remote'],
+    paths: ['src/tinker/client', 'packages/engine/src/contract', 'test/contracts/backend', 'test/remote'],
     seconds: 500,
   },
   s3: { paths: ['src/cluster/objects', 'src/method/store', 'test/s3'], seconds: 110 },
-  sanitizers: { paths: ['native', 'scripts/sanitizers.ts', 'test/native'], seconds: 250 },
-  schemas: { paths: ['src/base/core/validation', 'test/schemas'], seconds: 60 },
+  sanitizers: { paths: ['packages/engine/native', 'scripts/sanitizers.ts', 'test/native'], seconds: 250 },
+  schemas: { paths: ['packages/engine/src/base/core/validation', 'test/schemas'], seconds: 60 },
   servers: {
-    paths: ['src/base/platform', 'src/gateway', 'src/serve', 'src/tinker/server', 'test/servers'],
+    paths: ['packages/engine/src/base/platform', 'src/gateway', 'src/serve', 'src/tinker/server', 'test/servers'],
     seconds: 50,
   },
   site: {
@@ -82,14 +96,24 @@ export const SUITES = {
     ],
     seconds: 160,
   },
-  templates: { paths: ['src/engine/model/jinja', 'src/engine/model/tool-formats', 'test/templates'], seconds: 150 },
+  templates: {
+    paths: ['packages/engine/src/model/jinja', 'packages/engine/src/model/tool-formats', 'test/templates'],
+    seconds: 150,
+  },
   tinker: { paths: ['src/tinker/server', 'test/tinker-sdk'], seconds: 80 },
-  tokenizers: { paths: ['src/engine/model/tokenizers', 'test/tokenizers'], seconds: 120 },
+  tokenizers: { paths: ['packages/engine/src/model/tokenizers', 'test/tokenizers'], seconds: 120 },
   torch: {
-    paths: ['python', 'src/engine/torch', 'src/engine/devices', 'src/engine/contract', 'test/contracts', 'test/torch'],
+    paths: [
+      'packages/engine/python',
+      'packages/engine/src/torch',
+      'packages/engine/src/devices',
+      'packages/engine/src/contract',
+      'test/contracts',
+      'test/torch',
+    ],
     seconds: 180,
   },
-  trackers: { paths: ['src/runs/trackers', 'src/base/core/events.ts', 'test/trackers'], seconds: 60 },
+  trackers: { paths: ['src/runs/trackers', 'packages/engine/src/base/core/events.ts', 'test/trackers'], seconds: 60 },
 };
 
 /** The checks of `npm run verify` that `.ci/run` never chooses, each with the reason. */

@@ -1,6 +1,7 @@
 /** The calculator task with one agent, as a recipe: the reinforcement step that the peers repeat in Python. */
+
+import { tinyDecoder } from '@drmas/engine/model';
 import { z } from 'zod';
-import { tinyDecoder } from '../src/engine/model/model-spec.js';
 import { defineRecipe } from '../src/method/recipe/define.js';
 import { arithmetic, arithmeticSymbols } from '../src/teams/tasks/generated/arithmetic.js';
 import { gradeMath } from '../src/teams/tasks/grading/math.js';

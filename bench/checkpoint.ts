@@ -1,16 +1,16 @@
 /** Model files for the bench: a checkpoint like those on a hub, and a model in llama.cpp's format. */
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RandomStream } from '../src/base/core/random.js';
-import type { Tokenizer } from '../src/base/core/tokenizer.js';
-import { nodeFiles } from '../src/base/platform/node-files.js';
-import type { DecoderConfig } from '../src/engine/contract/architecture.js';
-import { bytesIn, FORMATS, type GgufFormat } from '../src/engine/model/formats/gguf/gguf-blocks.js';
-import { encodeGguf, type GgufTensor } from '../src/engine/model/formats/gguf/gguf-file.js';
-import { ggufHeader, ggufOf } from '../src/engine/model/formats/gguf/gguf-model.js';
-import { ggufName } from '../src/engine/model/formats/gguf/gguf-names.js';
-import { openModelDirectory, writeModelDirectory } from '../src/engine/model/formats/hugging-face-directory.js';
-import { expectedTensors } from '../src/engine/model/formats/tensor-names.js';
+import type { DecoderConfig } from '@drmas/engine/contract';
+import { bytesIn, FORMATS, type GgufFormat } from '@drmas/engine/internal/model/formats/gguf/gguf-blocks';
+import { encodeGguf, type GgufTensor } from '@drmas/engine/internal/model/formats/gguf/gguf-file';
+import { ggufHeader, ggufOf } from '@drmas/engine/internal/model/formats/gguf/gguf-model';
+import { ggufName } from '@drmas/engine/internal/model/formats/gguf/gguf-names';
+import { openModelDirectory, writeModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import { expectedTensors } from '@drmas/engine/internal/model/formats/tensor-names';
+import { RandomStream } from '@drmas/engine/math';
+import type { Tokenizer } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import { bfloat16Header } from '../test/support/coarse-checkpoints.js';
 
 /** The count of different random numbers, which repeat: drawing half a billion would take a minute. */

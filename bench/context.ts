@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { messageOf } from '../src/base/core/errors.js';
-import type { Device, Precision } from '../src/engine/contract/architecture.js';
+import type { Device } from '@drmas/engine';
+import type { Precision } from '@drmas/engine/contract';
+import { messageOf } from '@drmas/engine/errors';
 import type { Contestant, Schedule, Series } from './measure/interleave.js';
 import { Peer, type PeerCommand } from './peers/peer.js';
 import { amount } from './report.js';

@@ -2,9 +2,9 @@
  * Each kernel with the arguments of the decoder's calls on a shape, and with the least arithmetic and memory traffic of
  * a call.
  */
-import { ropeTable } from '../src/engine/model/decoder/weights/rotary-table.js';
-import type { Heads, WeightArray } from '../src/engine/tensor/kernel-arguments.js';
-import type { HostKernels } from '../src/engine/tensor/kernels.js';
+import { ropeTable } from '@drmas/engine/internal/model/decoder/weights/rotary-table';
+import type { Heads, WeightArray } from '@drmas/engine/internal/tensor/kernel-arguments';
+import type { HostKernels } from '@drmas/engine/kernels';
 import { decoderConfig, type Shape } from './workload.js';
 
 export interface KernelCase {

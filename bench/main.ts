@@ -2,9 +2,10 @@
 import { appendFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import type { Device } from '@drmas/engine';
+import { DEVICES } from '@drmas/engine/internal/contract/architecture';
+import { findAdapters } from '@drmas/engine/internal/tensor/webgpu/open-device';
 import { runProgram, UsageError } from '../scripts/support/run-program.js';
-import { DEVICES, type Device } from '../src/engine/contract/architecture.js';
-import { findAdapters } from '../src/engine/tensor/webgpu/open-device.js';
 import { type Context, type Options, TRAIN_PRECISIONS } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';

@@ -1,6 +1,6 @@
 /** The results of the benchmarks as plain data: the tables show them, and `--json` prints them. */
 import { availableParallelism, cpus } from 'node:os';
-import type { Precision } from '../src/engine/contract/architecture.js';
+import type { Precision } from '@drmas/engine/contract';
 import { type Series, type Summary, summarise } from './measure/interleave.js';
 import { PEAK } from './measure/peak.js';
 

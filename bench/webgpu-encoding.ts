@@ -4,13 +4,13 @@
  * columns, because the host's time does not depend on the width.
  */
 
-import { randomKey } from '../src/base/core/random.js';
-import { type DecoderConfig, PROJECTIONS } from '../src/engine/contract/architecture.js';
-import { PolicyModel } from '../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler } from '../src/engine/model/decoder/sampling/decoder-sampler.js';
-import { baseWeights } from '../src/engine/model/decoder/weights/model-weights.js';
-import { findAdapter } from '../src/engine/tensor/webgpu/open-device.js';
-import { createWebgpuKernels } from '../src/engine/tensor/webgpu/webgpu.js';
+import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
+import { baseWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
+import { createWebgpuKernels } from '@drmas/engine/internal/tensor/webgpu/webgpu';
+import { randomKey } from '@drmas/engine/math';
 
 const config: DecoderConfig = {
   vocabSize: 128,

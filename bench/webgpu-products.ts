@@ -2,12 +2,12 @@
  * The speed of products on this machine's GPU, at the sizes of Qwen2.5-0.5B: `npx tsx bench/webgpu-products.ts`. One
  * line a product: the best of some rounds. Each round waits for the GPU once.
  */
-import { messageOf } from '../src/base/core/errors.js';
-import { RandomStream } from '../src/base/core/random.js';
-import { toBfloat16 } from '../src/engine/tensor/bfloat16.js';
-import type { DeviceKernels } from '../src/engine/tensor/webgpu/device-kernels.js';
-import type { DeviceBfloat16s, DeviceFloats } from '../src/engine/tensor/webgpu/device-memory.js';
-import { openDeviceKernels } from '../src/engine/tensor/webgpu/open-kernels.js';
+import { messageOf } from '@drmas/engine/errors';
+import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import type { DeviceBfloat16s, DeviceFloats } from '@drmas/engine/internal/tensor/webgpu/device-memory';
+import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
+import { RandomStream } from '@drmas/engine/math';
 import { amount } from './report.js';
 
 /** Rows of a small tick, of a usual one and of a micro-batch, by a layer's narrowest and its widest matrix. */

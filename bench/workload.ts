@@ -1,8 +1,8 @@
 /** The work of every engine: the model shapes, the training batch and the decoding requests. */
 
-import { RandomStream } from '../src/base/core/random.js';
-import type { DecoderConfig } from '../src/engine/contract/architecture.js';
-import { parameterCount } from '../src/engine/model/decoder/weights/decoder-tensors.js';
+import type { DecoderConfig } from '@drmas/engine/contract';
+import { RandomStream } from '@drmas/engine/math';
+import { parameterCount } from '@drmas/engine/model';
 
 export interface Shape {
   readonly name: string;

@@ -7,8 +7,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Isa } from '../src/engine/tensor/native/kernel-set.js';
-import { kernelFlags } from '../src/engine/tensor/native/units.js';
+import type { Isa } from '@drmas/engine/internal/tensor/native/kernel-set';
+import { kernelFlags } from '@drmas/engine/internal/tensor/native/units';
 import { everyKernelSources } from './support/run-program.js';
 
 const ARM = 'aarch64-linux-gnu-g++';

@@ -256,7 +256,7 @@ try {
       'docs/reference/settings.md',
       'recipes/math/recipe.ts',
       'recipes/repair/world.ts',
-      'native/kernels.cpp',
+      'packages/engine/native/kernels.cpp',
       'LICENSE',
     ]
       .filter((file) => !existsSync(join(installed, file)))

@@ -15,14 +15,14 @@ import { addonKernels, checkedKernels, referenceKernels } from './kernels/typesc
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 const FILES: Readonly<Record<string, () => string>> = {
-  'native/generated/table.h': tableHeader,
-  ...Object.fromEntries(PARTS.map((part) => [`native/generated/${part}.h`, () => partHeader(part)])),
-  'native/generated/addon.h': addonHeader,
-  'native/generated/wasm-exports.h': wasmExports,
-  'src/engine/tensor/kernel-operations.ts': kernelInterface,
-  'src/engine/tensor/native/addon-kernels.ts': addonKernels,
-  'src/engine/tensor/reference/reference-kernels.ts': referenceKernels,
-  'src/engine/tensor/wasm/checked-kernels.ts': checkedKernels,
+  'packages/engine/native/generated/table.h': tableHeader,
+  ...Object.fromEntries(PARTS.map((part) => [`packages/engine/native/generated/${part}.h`, () => partHeader(part)])),
+  'packages/engine/native/generated/addon.h': addonHeader,
+  'packages/engine/native/generated/wasm-exports.h': wasmExports,
+  'packages/engine/src/tensor/kernel-operations.ts': kernelInterface,
+  'packages/engine/src/tensor/native/addon-kernels.ts': addonKernels,
+  'packages/engine/src/tensor/reference/reference-kernels.ts': referenceKernels,
+  'packages/engine/src/tensor/wasm/checked-kernels.ts': checkedKernels,
   'test/native/every-kernel.h': nativeExamples,
   'test/contracts/kernels/every-kernel.ts': kernelExamples,
 };
@@ -37,7 +37,10 @@ function formatted(path: string, text: string): string {
 /** Files that the manifest names and that do not exist. */
 function missing(): string[] {
   return kernels.flatMap(({ name, header, reference }) =>
-    [`native/${header}`, ...(reference === undefined ? [] : [`src/engine/tensor/reference/${reference}`])]
+    [
+      `packages/engine/native/${header}`,
+      ...(reference === undefined ? [] : [`packages/engine/src/tensor/reference/${reference}`]),
+    ]
       .filter(
         (path) =>
           !existsSync(`${root}${path}`) || !new RegExp(`\\b${name}\\b`).test(readFileSync(`${root}${path}`, 'utf8')),

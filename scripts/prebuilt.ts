@@ -8,10 +8,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cacheDirectory } from '../src/base/platform/cache-directory.js';
-import { checksum, shippedSources, sourceHash } from '../src/engine/tensor/native/build.js';
-import { PREBUILT_MANIFEST, type PrebuiltManifest, prebuiltDirectory } from '../src/engine/tensor/native/prebuilt.js';
-import { kernelFlags, nodeHeaders, unitsFor } from '../src/engine/tensor/native/units.js';
+import { checksum, shippedSources, sourceHash } from '@drmas/engine/internal/tensor/native/build';
+import {
+  PREBUILT_MANIFEST,
+  type PrebuiltManifest,
+  prebuiltDirectory,
+} from '@drmas/engine/internal/tensor/native/prebuilt';
+import { kernelFlags, nodeHeaders, unitsFor } from '@drmas/engine/internal/tensor/native/units';
+import { cacheDirectory } from '@drmas/engine/platform';
 import { everyKernelSources } from './support/run-program.js';
 
 const ZIG_VERSION = '0.17.0';

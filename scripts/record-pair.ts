@@ -4,11 +4,11 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
+import { nodeFiles } from '@drmas/engine/platform';
 import { formerNames, usualNames, variants } from '../apps/site/src/page/address.js';
 import { isFound, newRun, type RunView, runAfter, successes, trailingMeans } from '../apps/site/src/page/run-view.js';
 import { type ShownEpisode, shownEpisode, triesIn } from '../apps/site/src/run/protocol.js';
-import type { RunEvent } from '../src/base/events.js';
-import { nodeFiles } from '../src/base/platform.js';
 import { RunDirectory, readEpisodes } from '../src/method/store.js';
 import { root } from './docs/pages.js';
 import { runProgram, UsageError } from './support/run-program.js';

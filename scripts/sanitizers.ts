@@ -9,14 +9,17 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { kernelFlags } from '../src/engine/tensor/native/units.js';
+import { kernelFlags } from '@drmas/engine/internal/tensor/native/units';
 import { compileTestedSets } from '../test/support/tested-sets.js';
 import { everyKernelSources } from './support/run-program.js';
 
 const GXX = 'g++';
 /** A test takes ten times as long with sanitizers, and more where other programs run. */
 const PATIENCE = '--testTimeout=300000';
-const SUITES = ['src/engine/tensor/native/native.test.ts', 'src/engine/model/decoder/decoder-native.test.ts'];
+const SUITES = [
+  'packages/engine/src/tensor/native/native.test.ts',
+  'packages/engine/src/model/decoder/decoder-native.test.ts',
+];
 
 /** The path of the sanitizer's library; undefined where the compiler or the library is missing. */
 function runtimeLibrary(): string | undefined {

@@ -8,8 +8,8 @@ import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { TorchDevice } from '../src/base/host.js';
-import { findTorch, requireDevice } from '../src/engine/torch/find-torch.js';
+import type { TorchDevice } from '@drmas/engine/host';
+import { findTorch, requireDevice } from '@drmas/engine/internal/torch/find-torch';
 import { runProgram } from './support/run-program.js';
 
 const usage = `npm run test:card -- [options]

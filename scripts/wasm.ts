@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const native = fileURLToPath(new URL('../native/', import.meta.url));
+const native = fileURLToPath(new URL('../packages/engine/native/', import.meta.url));
 const MODULE = join(native, 'drmas.wasm');
 const NOTE = join(native, 'drmas.wasm.json');
 

@@ -1,5 +1,7 @@
 /** The names of `drmas`. Further names are in `drmas/tasks`, `drmas/teams`, `drmas/events` and the other subpaths. */
 
+export { defineBackend } from '@drmas/engine/backends';
+export { sglang, vllm } from '@drmas/engine/endpoints';
 export {
   ArgumentError,
   BackendError,
@@ -16,19 +18,18 @@ export {
   TokenizerError,
   TrainingError,
   UnattributedCallError,
-} from './base/errors.js';
-export type { EvaluationEvent, MetricSink, RunEvent } from './base/events.js';
-export type { EventSink } from './base/host.js';
-export { defineTracker } from './base/host.js';
-export { whiten } from './base/math.js';
-export type { Episode, Task, TaskSet, TaskSource, Tokenizer, Trace, Turn } from './base/nouns.js';
-export { assistant, type Message, system, type Tool, type ToolCall, toolResult, user } from './base/nouns.js';
-export { defineBackend, sglang, vllm } from './engine/backends.js';
-export type { LoadedPolicy } from './engine/embedded.js';
-export { loadPolicy, loadTokenizer } from './engine/embedded.js';
-export type { LossSpec } from './engine/loss.js';
-export { defineLoss, entropyBonus, klPenalty, lossFrom, policyLoss, valueLoss } from './engine/loss.js';
-export { checkpoint, choiceTable, lora, type ModelInput, tinyDecoder } from './engine/model.js';
+} from '@drmas/engine/errors';
+export type { EvaluationEvent, MetricSink, RunEvent } from '@drmas/engine/events';
+export type { EventSink } from '@drmas/engine/host';
+export { defineTracker } from '@drmas/engine/host';
+export type { LossSpec } from '@drmas/engine/loss';
+export { defineLoss, entropyBonus, klPenalty, lossFrom, policyLoss, valueLoss } from '@drmas/engine/loss';
+export { whiten } from '@drmas/engine/math';
+export { checkpoint, choiceTable, lora, type ModelInput, tinyDecoder } from '@drmas/engine/model';
+export type { LoadedPolicy } from '@drmas/engine/node';
+export { loadPolicy, loadTokenizer } from '@drmas/engine/node';
+export type { Episode, Task, TaskSet, TaskSource, Tokenizer, Trace, Turn } from '@drmas/engine/nouns';
+export { assistant, type Message, system, type Tool, type ToolCall, toolResult, user } from '@drmas/engine/nouns';
 export { defineEstimator, filterGroups } from './method/advantage.js';
 export type { Plugin, Recipe } from './method/recipe.js';
 export { defineRecipe, frozen, pool, type RecipeDefinition, type RecipeInput } from './method/recipe.js';

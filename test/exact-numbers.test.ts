@@ -4,16 +4,15 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { endpointSchema } from '@drmas/engine/endpoints';
+import { fitsJsonSchema, parseWithSource } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
+import { openEndpoint } from '@drmas/engine/node';
+import type { JsonSchema, Tool } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
+import { callsIn, toolFormat, toolFormatNames } from '@drmas/engine/tool-calls';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { parseWithSource } from '../src/base/core/exact-json.js';
-import type { JsonSchema, Tool } from '../src/base/core/message.js';
-import { RandomStream } from '../src/base/core/random.js';
-import { fitsJsonSchema } from '../src/base/core/validation/json-schema.js';
-import { nodeFiles } from '../src/base/platform/node-files.js';
-import { openEndpoint } from '../src/engine/endpoint/endpoint-client.js';
-import { endpointSchema } from '../src/engine/endpoint/endpoint-spec.js';
-import { callsIn, toolFormat, toolFormatNames } from '../src/engine/model/tool-formats/index.js';
 import { storedEpisode, writeEpisodes } from '../src/method/store/episode-files.js';
 import { playScripted } from '../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../src/runs/testing/scripted-sampler.js';

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../src/base/core/events.js';
 import { localFiles } from '../src/method/recipe/code-hash.js';
 import { RunDirectory } from '../src/method/store/run-directory.js';
 import { evaluate, resume, train } from '../src/runs/run/api.js';

@@ -3,7 +3,7 @@
  * compare.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { median } from '../../src/base/core/statistics.js';
+import { median } from '@drmas/engine/math';
 import { processorTime, type Usage, usageBetween } from './processor-time.js';
 
 export interface Work {

@@ -1,5 +1,5 @@
 /** The limits of the machine: multiply-adds a second, and bytes a second by the size of the working set. */
-import { loadNativeKernels, type NativeKernels } from '../../src/engine/tensor/native/load-kernels.js';
+import { loadNativeKernels, type NativeKernels } from '@drmas/engine/internal/tensor/native/load-kernels';
 import type { Contestant } from './interleave.js';
 
 /** The approximate duration of one measurement of the peak. */

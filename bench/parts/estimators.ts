@@ -3,8 +3,8 @@
  * given.
  */
 
-import type { TurnRecord } from '../../src/base/core/advantage.js';
-import { RandomStream } from '../../src/base/core/random.js';
+import { RandomStream } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { estimateAdvantages } from '../../src/runs/composition/estimate-advantages.js';
 import { attempt, type Context, noteSkipped, schedule, startPeers } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';

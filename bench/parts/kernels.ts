@@ -2,7 +2,7 @@
  * One line for each kernel and shape: its time against the least that the machine allows. The limit is the larger of
  * its arithmetic over the multiply-add peak and its memory traffic over the bandwidth of a working set of that size.
  */
-import { median } from '../../src/base/core/statistics.js';
+import { median } from '@drmas/engine/math';
 import type { Context } from '../context.js';
 import { type KernelCase, kernelCases } from '../kernel-cases.js';
 import { Bandwidth, nativeKernels, peakContestant } from '../measure/peak.js';

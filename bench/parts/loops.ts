@@ -1,7 +1,8 @@
 /** Loops over tools: the time of a turn, trained and sampled, by how many turns a conversation has. */
-import { RandomStream } from '../../src/base/core/random.js';
-import type { TrainingSample } from '../../src/base/core/sample.js';
-import { normalizerOf } from '../../src/engine/loss/objective/merged-samples.js';
+
+import { normalizerOf } from '@drmas/engine/loss';
+import { RandomStream } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { type Context, forShape, noteRows, noteSkipped, schedule } from '../context.js';
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';

@@ -1,8 +1,8 @@
 /** Forecasts of `drmas plan` compared with runs: other numbers of episodes at once, tools, a step played ahead. */
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunEvent } from '../../src/base/core/events.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
+import type { RunEvent } from '@drmas/engine/events';
+import { nodeHost } from '@drmas/engine/platform';
 import { defineRecipe, type RecipeDefinition } from '../../src/method/recipe/define.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { train } from '../../src/runs/run/api.js';

@@ -5,17 +5,16 @@
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Device } from '@drmas/engine';
+import { writeModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import { openStoredModel } from '@drmas/engine/internal/model/formats/stored-model';
+import { putPiece } from '@drmas/engine/internal/model/formats/tensor-place';
+import { RandomStream } from '@drmas/engine/math';
+import { system, type Tokenizer, user } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import words from '../../recipes/words/recipe.js';
 import { commandNames, failure, requests as wordRequests } from '../../recipes/words/world.js';
 import { fetchModel } from '../../scripts/support/smollm2.js';
-import { system, user } from '../../src/base/core/message.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Tokenizer } from '../../src/base/core/tokenizer.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import type { Device } from '../../src/engine/contract/architecture.js';
-import { writeModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
-import { openStoredModel } from '../../src/engine/model/formats/stored-model.js';
-import { putPiece } from '../../src/engine/model/formats/tensor-place.js';
 import { questions } from '../../test/real/questions.js';
 import { writeRandomBlocks } from '../checkpoint.js';
 import { attempt, type Context, noteSkipped, type Options, schedule, startPeers, withDirectory } from '../context.js';

@@ -1,11 +1,10 @@
 /** A served agent over HTTP: tokens a second and the time to the first one, by how many clients stream at once. */
 import { join } from 'node:path';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { RandomStream } from '@drmas/engine/math';
+import { listen, nodeFiles } from '@drmas/engine/platform';
+import { createTokenizer } from '@drmas/engine/tokens';
 import OpenAI from 'openai';
-import { RandomStream } from '../../src/base/core/random.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { listen } from '../../src/base/platform/servers/listen.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
-import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
 import { modelServer } from '../../src/serve/models/model-server.js';
 import { ggufBeside } from '../checkpoint.js';
 import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, withDirectory } from '../context.js';

@@ -1,7 +1,7 @@
 /** A whole reinforcement step of the calculator task: real runs of the real command, timed by their own event logs. */
 import { join } from 'node:path';
-import type { RunEvent } from '../../src/base/core/events.js';
-import { median } from '../../src/base/core/statistics.js';
+import type { RunEvent } from '@drmas/engine/events';
+import { median } from '@drmas/engine/math';
 import { tasksOfStep } from '../../src/method/training/play/step-tasks.js';
 import { train } from '../../src/runs/run/api.js';
 import {

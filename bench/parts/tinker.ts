@@ -5,8 +5,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TrainingSample } from '../../src/base/core/sample.js';
-import type { PolicyHandle } from '../../src/engine/contract/handles.js';
+import type { PolicyHandle } from '@drmas/engine/contract';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { plainAdamW } from '../../test/support/adamw.js';
 import { writeBaseModel } from '../../test/support/tinker-fake/base-model.js';
 import { adapterOn, openOnFake } from '../../test/support/tinker-fake/open.js';

@@ -3,12 +3,13 @@
  * plays or trains a model on disk and talks as the peers do (serve.py).
  */
 import { createInterface } from 'node:readline';
-import { randomKey } from '../../src/base/core/random.js';
-import type { TrainingSample } from '../../src/base/core/sample.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { type Device, PROJECTIONS, type Precision } from '../../src/engine/contract/architecture.js';
-import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
+import type { Device } from '@drmas/engine';
+import { PROJECTIONS, type Precision } from '@drmas/engine/contract';
+import type { EmbeddedBackend } from '@drmas/engine/embedded';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { randomKey } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import type { Work } from '../measure/interleave.js';
 import type { TrainingRow } from '../parts/real.js';
 import { type DecodeRequest, usefulTokens } from '../workload.js';

@@ -6,9 +6,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { contentHash } from '../../src/base/files/digests.js';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
-import type { Device } from '../../src/engine/contract/architecture.js';
+import type { Device } from '@drmas/engine';
+import { contentHash } from '@drmas/engine/disk';
+import { cacheDirectory } from '@drmas/engine/platform';
 
 /** The versions for which the targets were set. */
 const TORCH = '2.13.0';

@@ -1,5 +1,5 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import { describe, expect, it } from 'vitest';
-import { ArgumentError } from '../../src/base/core/errors.js';
 import { playScripted } from '../../src/runs/testing/play-scripted.js';
 import { type SupportDeskOptions, supportDesk } from './team.js';
 import { comebackText, deskPrompt, fixOf, ticketLines, tickets } from './world.js';

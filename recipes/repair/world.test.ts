@@ -1,10 +1,9 @@
+import { ArgumentError, RecipeError } from '@drmas/engine/errors';
+import { symbolsTokenizer } from '@drmas/engine/internal/model/tokenizers/symbols';
+import { RandomStream } from '@drmas/engine/math';
+import { type Split, system, type Trace } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ArgumentError, RecipeError } from '../../src/base/core/errors.js';
-import { system } from '../../src/base/core/message.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Split, Trace } from '../../src/base/core/task.js';
-import { symbolsTokenizer } from '../../src/engine/model/tokenizers/symbols.js';
 import {
   execute,
   fileNames,

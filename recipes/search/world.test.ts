@@ -1,9 +1,8 @@
+import { symbolsTokenizer } from '@drmas/engine/internal/model/tokenizers/symbols';
+import { RandomStream } from '@drmas/engine/math';
+import { assistant, type Split, type Trace } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assistant } from '../../src/base/core/message.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Split, Trace } from '../../src/base/core/task.js';
-import { symbolsTokenizer } from '../../src/engine/model/tokenizers/symbols.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import { playEpisode } from '../../src/teams/rollout/play-episode.js';

@@ -1,9 +1,8 @@
+import { RecipeError } from '@drmas/engine/errors';
+import { symbolsTokenizer } from '@drmas/engine/internal/model/tokenizers/symbols';
+import { RandomStream } from '@drmas/engine/math';
+import { type Split, system, type Trace } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/base/core/errors.js';
-import { system } from '../../src/base/core/message.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Split, Trace } from '../../src/base/core/task.js';
-import { symbolsTokenizer } from '../../src/engine/model/tokenizers/symbols.js';
 import { amountOf, amountText, itemList, listText, orderSymbols, orders, orderText, twoDigitAmount } from './world.js';
 
 const drawn = async (split: Split, count: number, options = {}) => {

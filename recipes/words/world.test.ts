@@ -1,6 +1,6 @@
+import { RandomStream } from '@drmas/engine/math';
+import type { Trace } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Trace } from '../../src/base/core/task.js';
 import recipe from './recipe.js';
 import { commandNames, failure, requests } from './world.js';
 

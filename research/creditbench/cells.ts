@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DrmasError, messageOf } from '@drmas/engine/errors';
 import { type EvaluationEvent, train } from 'drmas';
 import { z } from 'zod';
-import { DrmasError, messageOf } from '../../src/base/core/errors.js';
 import { defineEstimator, type OpenEstimator, openEstimator } from '../../src/method/advantage.js';
 import { standard } from '../../src/runs/composition.js';
 import { decisionFamilies } from './decisions.js';

@@ -1,7 +1,6 @@
 /** How well an estimator's advantages agree with the right credit, on episodes of policies that do not learn. */
-import { RandomStream } from '../../src/base/core/random.js';
-import { mean } from '../../src/base/core/statistics.js';
-import type { TurnRecord } from '../../src/base/nouns.js';
+import { mean, RandomStream } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { estimateStep } from '../../src/method/advantage/estimate.js';
 import type { EstimatorState, OpenEstimator } from '../../src/method/advantage.js';
 import { type Family, START, tickets } from './families.js';

@@ -2,8 +2,9 @@
  * A finite game that a team plays: calls of agents, chance, and an end with rewards. Games are small, so the right
  * credit of each choice is computed by enumeration instead of being estimated.
  */
+
+import type { RandomStream } from '@drmas/engine/math';
 import { z } from 'zod';
-import type { RandomStream } from '../../src/base/core/random.js';
 
 /** The words of an agent's answer. A choice is the index of one; -1 stands for an answer that is none of them. */
 export const codes = ['k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8'] as const;

@@ -1,5 +1,5 @@
 /** The tables of docs/creditbench.md, from the results. */
-import { mean } from '../../src/base/core/statistics.js';
+import { mean } from '@drmas/engine/math';
 import { holm, pairedInterval, signFlipP } from '../../src/runs/analysis/paired-interval.js';
 import { EPISODES_MEAN, estimatorNames, LEARNING_RATE, LEVELS, OWN_MEAN, RARE_CALLER, SEEDS, STARTS } from './cells.js';
 import { decisionFamilies } from './decisions.js';

@@ -3,11 +3,12 @@
  * answers that an episode has so far, and gets the next call or the end. So a client that is killed goes on.
  * The server trusts its clients not to try out other answers of the same episode.
  */
+
+import { DrmasError, messageOf } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { z } from 'zod';
-import { DrmasError, messageOf } from '../../src/base/core/errors.js';
-import { RandomStream } from '../../src/base/core/random.js';
 import { familyOf } from './cells.js';
 import { assignment, type Family, families, tickets } from './families.js';
 import { codes, type Node, rewardOf, type Ticket, ticketSchema } from './game.js';

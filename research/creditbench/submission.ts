@@ -1,9 +1,9 @@
 /** A row of the benchmark that another trainer filled in: its JSON, its check, and its line in a table. */
 import { readFile } from 'node:fs/promises';
+import { ArgumentError, issuesText, messageOf } from '@drmas/engine/errors';
+import { mean } from '@drmas/engine/math';
 import { z } from 'zod';
 import { UsageError } from '../../scripts/support/run-program.js';
-import { mean } from '../../src/base/core/statistics.js';
-import { ArgumentError, issuesText, messageOf } from '../../src/base/errors.js';
 import { families } from './families.js';
 import { BUDGET, knobSchema } from './recipe.js';
 

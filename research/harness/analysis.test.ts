@@ -1,6 +1,6 @@
+import { RandomStream } from '@drmas/engine/math';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../../src/base/core/random.js';
 import { estimateStep } from '../../src/method/advantage/estimate.js';
 import {
   compare,

@@ -1,6 +1,5 @@
 /** The blind test of the probe's rule: research/plans/blind.md. */
-import { RandomStream } from '../../src/base/core/random.js';
-import { mean } from '../../src/base/core/statistics.js';
+import { mean, RandomStream } from '@drmas/engine/math';
 import { figureText } from '../../src/runs/analysis.js';
 import {
   type Comparison,

@@ -1,5 +1,5 @@
 /** How a question declares its runs: regimes, variants of the learning in each, and the seeds that pair them. */
-import { shellWord } from '../../src/base/core/format.js';
+import { shellWord } from '@drmas/engine/host';
 
 /** A team with fixed settings, in which variants are compared. */
 export interface Regime {

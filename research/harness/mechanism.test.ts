@@ -1,7 +1,7 @@
+import { symbolsTokenizer } from '@drmas/engine/internal/model/tokenizers/symbols';
+import { choicesTokenizer } from '@drmas/engine/tokens';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { choicesTokenizer } from '../../src/engine/model/tokenizers/choice-names.js';
-import { symbolsTokenizer } from '../../src/engine/model/tokenizers/symbols.js';
 import { PartResults } from './analysis.js';
 import { jobName, jobsOf, type Part } from './declaration.js';
 import { fakePart, fakeResults, fakeTrain } from './fake-results.js';

@@ -1,5 +1,5 @@
 /** Whether a shared mean harms through weights that contexts share: research/plans/mechanism.md. */
-import { mean } from '../../src/base/core/statistics.js';
+import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, curveScore, LARGEST_P, type PartResults, slopeOf } from './analysis.js';
 import type { Regime, Variant } from './declaration.js';

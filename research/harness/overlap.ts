@@ -8,13 +8,11 @@
  * prints it as a line of JSON.
  */
 import { parseArgs } from 'node:util';
+import type { PolicyHandle } from '@drmas/engine/contract';
+import { TokenizerError } from '@drmas/engine/errors';
+import { type Tokenizer, type TrainingSample, user } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { runProgram } from '../../scripts/support/run-program.js';
-import { user } from '../../src/base/core/message.js';
-import type { TrainingSample } from '../../src/base/core/sample.js';
-import { TokenizerError } from '../../src/base/errors.js';
-import type { Tokenizer } from '../../src/base/nouns.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import type { PolicyHandle } from '../../src/engine/contract/handles.js';
 import { openRun, prepareTasks } from '../../src/runs/run/open-run.js';
 import { requestRecipe } from '../../src/runs/run/request.js';
 import { startingWeights } from '../../src/runs/run/starting-weights.js';

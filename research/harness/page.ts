@@ -1,6 +1,6 @@
 /** docs/findings.md and docs/research/experiments.md: texts whose numbers come from the results. */
 
-import { mean, median } from '../../src/base/core/statistics.js';
+import { mean, median } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import {
   compare,

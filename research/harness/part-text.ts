@@ -1,6 +1,6 @@
 /** A part of the page: its figure, its table and the command that makes both. */
-import { percent } from '../../src/base/core/format.js';
-import { mean } from '../../src/base/core/statistics.js';
+import { percent } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from '../../src/runs/analysis.js';
 import {

@@ -5,8 +5,8 @@ import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { EvaluationEvent, RunEvent, RunStarted } from '@drmas/engine/events';
 import { fetchModel } from '../../scripts/support/smollm2.js';
-import type { EvaluationEvent, RunEvent, RunStarted } from '../../src/base/core/events.js';
 import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
 import { commandOf, type Job, jobName, OVERLAP } from './declaration.js';
 import {

@@ -1,6 +1,6 @@
 /** The question of stability: gradient norms and their spikes under Dr. MAS and GRPO, in all regimes. */
 
-import { mean, median } from '../../src/base/core/statistics.js';
+import { mean, median } from '@drmas/engine/math';
 import { holm, signFlipP } from '../../src/runs/analysis/paired-interval.js';
 import type { Figure, Series } from '../../src/runs/analysis.js';
 import { type Comparison, compare, fall, LARGEST_P, lastScore, PartResults, scoreAt } from './analysis.js';

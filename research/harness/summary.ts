@@ -1,5 +1,5 @@
 /** The top of the page: the primary comparisons, and one figure of all regimes. */
-import { mean } from '../../src/base/core/statistics.js';
+import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { figureText } from '../../src/runs/analysis.js';
 import { dosesOf, PartResults, scoreAt } from './analysis.js';

@@ -1,5 +1,5 @@
 /** How long runs take to a success: research/plans/catch-up.md. */
-import { mean, median } from '../../src/base/core/statistics.js';
+import { mean, median } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Figure, figureText } from '../../src/runs/analysis.js';
 import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf } from './analysis.js';

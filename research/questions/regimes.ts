@@ -1,5 +1,5 @@
 /** The regimes: teams with fixed settings. Their sizes keep a run at 10 to 40 seconds of one thread. */
-import { RandomStream } from '../../src/base/core/random.js';
+import { RandomStream } from '@drmas/engine/math';
 import type { Regime } from '../harness/declaration.js';
 
 const ESCALATION = 'research/regimes/escalation';

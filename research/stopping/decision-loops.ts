@@ -6,9 +6,8 @@
  *     npx tsx research/stopping/decision-loops.ts > research/results/stopping.jsonl
  */
 import { parseArgs } from 'node:util';
-import { RandomStream } from '../../src/base/core/random.js';
-import { mean } from '../../src/base/core/statistics.js';
-import type { TurnRecord } from '../../src/base/nouns.js';
+import { mean, RandomStream } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
 import { familyOf, openNamed } from '../creditbench/cells.js';
 import { type Family, START } from '../creditbench/families.js';

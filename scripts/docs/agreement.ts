@@ -24,17 +24,29 @@ function documented(): Documented[] {
   const settings = settingsNode();
   return [
     { file: 'src/method/recipe/define.ts', type: 'RecipeInput', node: settings },
-    { file: 'src/engine/model/model-spec.ts', type: 'TinyDecoderInput', node: member(modelNode(), 'tiny-decoder') },
-    { file: 'src/engine/model/model-spec.ts', type: 'CheckpointSpec', node: member(modelNode(), 'checkpoint') },
-    { file: 'src/engine/model/model-spec.ts', type: 'LoraInput', node: member(modelNode(), 'lora') },
-    { file: 'src/engine/endpoint/endpoint-spec.ts', type: 'EndpointOptions', node: member(frozenNode(), 'endpoint') },
+    {
+      file: 'packages/engine/src/model/model-spec.ts',
+      type: 'TinyDecoderInput',
+      node: member(modelNode(), 'tiny-decoder'),
+    },
+    {
+      file: 'packages/engine/src/model/model-spec.ts',
+      type: 'CheckpointSpec',
+      node: member(modelNode(), 'checkpoint'),
+    },
+    { file: 'packages/engine/src/model/model-spec.ts', type: 'LoraInput', node: member(modelNode(), 'lora') },
+    {
+      file: 'packages/engine/src/endpoint/endpoint-spec.ts',
+      type: 'EndpointOptions',
+      node: member(frozenNode(), 'endpoint'),
+    },
     {
       file: 'src/tinker/client/tinker-spec.ts',
       type: 'TinkerInput',
       node: member(settings.properties?.backend ?? {}, 'tinker'),
     },
     {
-      file: 'src/engine/samplers/sampler-spec.ts',
+      file: 'packages/engine/src/samplers/sampler-spec.ts',
       type: 'SamplerInput',
       node: settings.properties?.sampler ?? {},
     },

@@ -23,7 +23,7 @@ const ENTRIES = {
   'drmas/advantages': 'src/public/advantages.ts',
   'drmas/losses': 'src/public/losses.ts',
   'drmas/backends': 'src/public/backends.ts',
-  'drmas/engine': 'src/engine/library/index.ts',
+  'drmas/engine': 'packages/engine/src/index.ts',
   'drmas/testing': 'src/runs/testing/index.ts',
 };
 

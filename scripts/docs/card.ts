@@ -2,9 +2,9 @@
  * Tables of the engine on PyTorch: the memory that it needs on a card, and the measurements of bench/card/card.py. Its
  * runs are one after another in docs/card.jsonl.
  */
-import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
-import { torchMemory } from '../../src/engine/torch/torch-footprint.js';
-import { SIZES } from '../../src/engine/torch/torch-sizes.js';
+import type { DecoderConfig } from '@drmas/engine/contract';
+import { torchMemory } from '@drmas/engine/internal/torch/torch-footprint';
+import { SIZES } from '@drmas/engine/internal/torch/torch-sizes';
 import { rank16 } from '../../test/support/rank-16.js';
 import { type Region, readPage, table } from './pages.js';
 

@@ -1,8 +1,8 @@
 /** The parts of pages that the code writes, by the name in their marks. */
 
+import { mean } from '@drmas/engine/math';
 import { amount } from '../../bench/report.js';
 import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
-import { mean } from '../../src/base/math.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';

@@ -2,7 +2,7 @@
  * docs/reference/settings.md: all keys of a recipe with accepted values, default and meaning, from the schemas.
  */
 
-import { modelSchema } from '../../src/engine/model/model-schema.js';
+import { modelSchema } from '@drmas/engine/model';
 import { frozenSchema } from '../../src/method/recipe/frozen.js';
 import { settingsSchema } from '../../src/method/recipe/recipe-schema.js';
 import { standard } from '../../src/runs/composition/standard.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { mean, standardDeviation } from '@drmas/engine/math';
 import { describe, expect, it } from 'vitest';
-import { mean, standardDeviation } from '../../src/base/core/statistics.js';
 import { estimateStep } from '../../src/method/advantage/estimate.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { opened, type TestVectors, testVectors, testVectorsText } from './test-vectors.js';

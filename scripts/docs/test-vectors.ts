@@ -3,8 +3,8 @@
  * same estimators can test against them. docs/test-vectors.md explains the format.
  */
 
-import type { TurnRecord } from '../../src/base/core/advantage.js';
-import { ArgumentError } from '../../src/base/core/errors.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { sharesMean } from '../../src/method/advantage/analysis/diagnosis.js';
 import { estimateStep, type StepEstimate } from '../../src/method/advantage/estimate.js';
 import { declarationOf, openEstimator } from '../../src/method/advantage/estimators/index.js';

@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { RandomStream } from '../../src/base/core/random.js';
+import { RandomStream } from '@drmas/engine/math';
 import { killedEvaluate, killedImprove, killedLearn, killedServe } from './commands.js';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 

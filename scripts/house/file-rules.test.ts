@@ -21,7 +21,7 @@ describe('the house check', () => {
     expect(
       check({
         'src/a.ts': `/**\n * ${long}\n */\nconst x = [\n  // ${long}\n];`,
-        'native/a.cpp': `// ${long}`,
+        'packages/engine/native/a.cpp': `// ${long}`,
         'docs/a.md': `\`\`\`\n${long}\n\`\`\`\n${long}\n<!-- ${long} -->short`,
       }),
     ).toEqual([

@@ -127,7 +127,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   ),
   ...ofNames(['process.cpuUsage', 'process.threadCpuUsage'], 'processorSeconds'),
   ...ofNames(['Date.now', 'new Date()', 'performance.timeOrigin'], 'timeOfDay, or better a date of your own'),
-  ...ofNames(['Math.random'], 'RandomStream of src/base/core/random.ts'),
+  ...ofNames(['Math.random'], 'RandomStream of packages/engine/src/base/core/random.ts'),
   ...ofNames(['randomBytes', 'randomUUID', 'randomInt', 'randomFill', 'randomFillSync', 'getRandomValues'], 'bytesOf'),
 };
 
@@ -188,9 +188,9 @@ function addressesAsPaths({ path, text }: SourceFile): Finding[] {
 
 /** The files that need the time of day: for people and other programs, or beside times of files and of HTTP. */
 const TIME_OF_DAY: ReadonlySet<string> = new Set([
-  'src/base/platform/cache-directory.ts',
+  'packages/engine/src/base/platform/cache-directory.ts',
   'src/dashboard/report/find-runs.ts',
-  'src/engine/endpoint/endpoint-client.ts',
+  'packages/engine/src/endpoint/endpoint-client.ts',
   'src/gateway/dialects/answer-parts.ts',
   'src/runs/trackers/mlflow.ts',
   'src/runs/trackers/tensorboard.ts',

@@ -1,5 +1,5 @@
-import type { Declaration, KernelEntry, StructKind } from '../../native/manifest/entry.js';
-import { FAMILIES } from '../../native/manifest/kernels.js';
+import type { Declaration, KernelEntry, StructKind } from '../../packages/engine/native/manifest/entry.js';
+import { FAMILIES } from '../../packages/engine/native/manifest/kernels.js';
 
 /** A parameter of a kernel, read from its declaration in the manifest. */
 export type AnyParameter =

@@ -104,7 +104,7 @@ function methods(some: readonly AnyKernel[]): string[] {
 
 const named = (only: AnyKernel['only']) => allKernels.filter((kernel) => kernel.only === only);
 
-/** src/engine/tensor/kernel-operations.ts: the interface that every set of kernels implements. */
+/** packages/engine/src/tensor/kernel-operations.ts: the interface that every set of kernels implements. */
 export function kernelInterface(): string {
   return [
     `// ${GENERATED}`,

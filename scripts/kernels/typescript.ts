@@ -28,7 +28,8 @@ const names = (parameters: readonly Parameter[]) => parameters.map(({ name }) =>
 const destructured = (parameters: readonly Parameter[]) => `({ ${names(parameters)} })`;
 
 /**
- * src/engine/tensor/native/addon-kernels.ts: the kernels over the addon's functions, whose arguments have positions.
+ * packages/engine/src/tensor/native/addon-kernels.ts: the kernels over the addon's functions, whose arguments have
+ * positions.
  */
 export function addonKernels(): string {
   return file([
@@ -60,7 +61,7 @@ export function addonKernels(): string {
 /** Without regard to case, as the linter sorts names. */
 const alphabetically = (a: string, b: string) => a.localeCompare(b, 'en');
 
-/** src/engine/tensor/reference/reference-kernels.ts: all kernels of the reference, from their modules. */
+/** packages/engine/src/tensor/reference/reference-kernels.ts: all kernels of the reference, from their modules. */
 export function referenceKernels(): string {
   const modules = [...new Set(everyKernel.flatMap(({ reference }) => reference ?? []))].sort();
   const listed = (module: string) =>
@@ -163,7 +164,9 @@ function checkedBody(kernel: Kernel): string[] {
   ];
 }
 
-/** src/engine/tensor/wasm/checked-kernels.ts: every kernel, which checks its arguments and passes addresses. */
+/**
+ * packages/engine/src/tensor/wasm/checked-kernels.ts: every kernel, which checks its arguments and passes addresses.
+ */
 export function checkedKernels(): string {
   const versions = everyKernel.flatMap(versionsOf).map((name) => `'${name}'`);
   const sizes = everyKernel.filter(({ returns }) => returns === 'size');

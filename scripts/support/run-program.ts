@@ -2,9 +2,9 @@
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../../src/base/core/errors.js';
-import { shippedSources } from '../../src/engine/tensor/native/build.js';
-import { KERNEL_SOURCES } from '../../src/engine/tensor/native/units.js';
+import { messageOf } from '@drmas/engine/errors';
+import { shippedSources } from '@drmas/engine/internal/tensor/native/build';
+import { KERNEL_SOURCES } from '@drmas/engine/internal/tensor/native/units';
 
 /** Raised when a program is called with wrong arguments. */
 export class UsageError extends Error {}

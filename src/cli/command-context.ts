@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
-import type { RunEvent } from '../base/events.js';
-import type { Host } from '../base/host.js';
+import type { RunEvent } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
 import type { RunPlace } from '../runs/index.js';
 import type { forecastRun, improvePrompts } from '../runs/studies.js';
 import type { openDashboard } from './open-dashboard.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
+import { DrmasError, messageOf } from '@drmas/engine/errors';
+import { Secret } from '@drmas/engine/host';
+import { packageVersion } from '@drmas/engine/platform';
 import { CommanderError, Option, Command as Program } from 'commander';
-import { DrmasError, messageOf } from '../base/errors.js';
-import { Secret } from '../base/host.js';
-import { packageVersion } from '../base/platform.js';
 import { keyVariablesOf, settingNamed } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
 import { allowStored } from '../runs/index.js';

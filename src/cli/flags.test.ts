@@ -1,13 +1,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { ggufOf } from '@drmas/engine/internal/model/formats/gguf/gguf-model';
+import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import { nodeFiles } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { goldenPath } from '../../test/goldens.js';
 import { drmas, plainRecipe } from '../../test/support/command-line.js';
 import { quickPlace } from '../../test/support/quick-place.js';
 import { temporaryRoot } from '../../test/support/tiny-run.js';
-import { nodeFiles } from '../base/platform/node-files.js';
-import { ggufOf } from '../engine/model/formats/gguf/gguf-model.js';
-import { openModelDirectory } from '../engine/model/formats/hugging-face-directory.js';
 import type { Recipe } from '../method/recipe/recipe.js';
 import { RunDirectory } from '../method/store/run-directory.js';
 import type { RunPlace } from '../runs/run/start-run.js';

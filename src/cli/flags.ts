@@ -1,8 +1,8 @@
 /** The kinds of flags that a command may have, each with the type of its value. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { ENGINE_DEVICES, type EngineDevice } from '@drmas/engine/contract';
 import { InvalidArgumentError } from 'commander';
-import { ENGINE_DEVICES, type EngineDevice } from '../engine/contract.js';
 import { overridesOf } from '../method/recipe-files.js';
 
 /** The rank of the adapters of `--model`. */

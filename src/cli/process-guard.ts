@@ -1,7 +1,7 @@
 /** Protects the exit code and stdout of a command from the code of a recipe. */
 import { writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
-import type { Host } from '../base/host.js';
+import type { Host } from '@drmas/engine/host';
 import { INTERRUPTED } from './command-context.js';
 
 /** The parts of the process that a recipe's code might use. */

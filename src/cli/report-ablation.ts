@@ -1,5 +1,5 @@
-import { RecipeError } from '../base/errors.js';
-import { commandText } from '../base/platform.js';
+import { RecipeError } from '@drmas/engine/errors';
+import { commandText } from '@drmas/engine/platform';
 import { type AblationRecord, readAblation } from '../method/store.js';
 import { type AblateOptions, type AblationResult, ablateIn, requireOwnAblation } from '../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from './command-context.js';

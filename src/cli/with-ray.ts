@@ -1,6 +1,6 @@
 /** The flag `--ray` of commands: it trains on a Ray cluster. */
 import { createInterface } from 'node:readline/promises';
-import { RecipeError } from '../base/errors.js';
+import { RecipeError } from '@drmas/engine/errors';
 import { RayRuns } from '../cluster/ray.js';
 import { type CommandContext, INTERRUPTED } from './command-context.js';
 import { cards, text } from './flags.js';

@@ -3,7 +3,7 @@
  * figures). The composition root lists them, so recipes name them like any other.
  */
 
-import type { KnownLoss } from '../engine/loss.js';
+import type { KnownLoss } from '@drmas/engine/loss';
 import { counterfactual } from './counterfactual/counterfactual.js';
 import { ktoLoss } from './kto/kto.js';
 

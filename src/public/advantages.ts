@@ -1,5 +1,5 @@
 /** The names of `drmas/advantages`: estimators, and one of your own. */
-export type { TurnRecord } from '../base/core/advantage.js';
+export type { TurnRecord } from '@drmas/engine/nouns';
 export {
   type Advantages,
   defineEstimator,

@@ -1,9 +1,5 @@
 /** The names of `drmas/backends`: the contract of a backend, for a backend of your own. */
-export type { Clock } from '../base/core/clock.js';
-export type { FileLock, Files, SharedDirectories } from '../base/core/files.js';
-export type { Host } from '../base/core/host.js';
-export type { Span, TrainingSample, ValueSample } from '../base/core/sample.js';
-export type { Tokenizer } from '../base/core/tokenizer.js';
+
 export {
   type BackendDefinition,
   type BackendPlan,
@@ -11,36 +7,43 @@ export {
   defineBackend,
   type ExportRequest,
   type Footprint,
+  ListPolicy,
+  type LossGradient,
+  lossGradient,
   type MemoryPlan,
   type OpenOptions,
   type PlannedPolicy,
   type PreparedExport,
   type SizedModel,
-} from '../engine/backends/backend-declaration.js';
-export { type LossGradient, lossGradient } from '../engine/backends/forward-backward.js';
-export { ListPolicy } from '../engine/backends/list-policy.js';
-export type { Backend } from '../engine/contract/backend.js';
-export type { Capabilities, Hardware } from '../engine/contract/capabilities.js';
+} from '@drmas/engine/backends';
 export type {
+  AgentAdapters,
+  Backend,
+  BaseSpec,
+  Capabilities,
   CriticHandle,
   ForwardBackwardResult,
+  GenerateRequest,
+  Generation,
   Handles,
+  Hardware,
   ModelHandle,
+  OnTokens,
+  OptimizerSettings,
+  OptimStepResult,
+  OptimStepSettings,
+  OwnWeights,
+  PartRates,
+  PlayableHandle,
   PolicyHandle,
   Role,
   StateOptions,
   ValueLossResult,
   ValueLossSettings,
-} from '../engine/contract/handles.js';
-export type {
-  OptimizerSettings,
-  OptimStepResult,
-  OptimStepSettings,
-  PartRates,
-} from '../engine/contract/optimizer-settings.js';
-export type { GenerateRequest, Generation, OnTokens, PlayableHandle } from '../engine/contract/sampling.js';
-export type { AgentAdapters, BaseSpec, OwnWeights, WeightsSpec } from '../engine/contract/weights-spec.js';
-export type { ForwardBackwardOptions, SampleRatios, TokenRatios } from '../engine/loss/objective/objective-sums.js';
-export type { BaseKind, BlockFormats, Matrix } from '../engine/model/decoder/weights/decoder-tensors.js';
-export type { BlockFormat } from '../engine/tensor/blocks.js';
-export type { MatrixKind } from '../engine/tensor/kernel-arguments.js';
+  WeightsSpec,
+} from '@drmas/engine/contract';
+export type { Clock, FileLock, Files, Host, SharedDirectories } from '@drmas/engine/host';
+export type { BlockFormat, MatrixKind } from '@drmas/engine/kernels';
+export type { ForwardBackwardOptions, SampleRatios, TokenRatios } from '@drmas/engine/loss';
+export type { BaseKind, BlockFormats, Matrix } from '@drmas/engine/model';
+export type { Span, Tokenizer, TrainingSample, ValueSample } from '@drmas/engine/nouns';

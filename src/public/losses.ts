@@ -1,30 +1,34 @@
 /** The names of `drmas/losses`: policy losses, and one of your own. */
-export { whiten } from '../base/core/statistics.js';
-export type { TokenNumbers } from '../engine/loss/aggregate.js';
+
+export type { LossMetrics } from '@drmas/engine';
+export type { TokenNumbers } from '@drmas/engine/loss';
 export {
+  type AnyLoss,
   defineLoss,
+  type EntropyResult,
+  entropyBonus,
+  type KlKind,
+  type KnownLoss,
+  klPenalty,
   type LossBatch,
   type LossDeclaration,
   type LossFacts,
+  type LossPlugin,
   type LossSchema,
+  type LossSpec,
   type LossToken,
-  type ProtocolLoss,
-  type TokenLoss,
-  type TokenOutcome,
-} from '../engine/loss/define-loss.js';
-export { type EntropyResult, entropyBonus } from '../engine/loss/entropy.js';
-export { type KlKind, klPenalty } from '../engine/loss/kl.js';
-export { type LossPlugin, lossFrom } from '../engine/loss/loss-from.js';
-export type { LossMetrics } from '../engine/loss/loss-metrics.js';
-export { type AnyLoss, type KnownLoss, type LossSpec, lossNamed, type OwnLoss } from '../engine/loss/loss-spec.js';
-export {
+  lossFrom,
+  lossNamed,
+  type OwnLoss,
   type PolicyLossInput,
   type PolicyLossOptions,
   type PolicyLossResult,
+  type ProtocolLoss,
   policyLoss,
-} from '../engine/loss/policy-loss.js';
-export {
+  type TokenLoss,
+  type TokenOutcome,
   type ValueLossGradient as ValueLossResult,
   type ValueLossOptions,
   valueLoss,
-} from '../engine/loss/value-loss.js';
+} from '@drmas/engine/loss';
+export { whiten } from '@drmas/engine/math';

@@ -3,7 +3,7 @@
  * no compiler, no optional package. The engine has a worker thread and native code, which no bundle can hold, so it is
  * loaded from the installed package at the first call.
  */
-export type { LoadedPolicy } from '../engine/embedded/loaded-policy.js';
+export type { LoadedPolicy } from '@drmas/engine/node';
 export { boundFetch } from '../gateway/agents/openai.js';
 export { type AnyLanguageModel, type TrainableOptions, trainable } from '../gateway/agents/trainable.js';
 export type { TrainedAgents, TrainedAgentsOptions } from '../serve/models/trained-agents.js';
@@ -11,8 +11,8 @@ export type { TrainedAgents, TrainedAgentsOptions } from '../serve/models/traine
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type * as engine from '../engine/embedded.js';
-import type { LoadedPolicy } from '../engine/embedded.js';
+import type * as engine from '@drmas/engine/node';
+import type { LoadedPolicy } from '@drmas/engine/node';
 import type * as serving from '../serve/index.js';
 import type { TrainedAgents, TrainedAgentsOptions } from '../serve/index.js';
 

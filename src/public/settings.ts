@@ -1,24 +1,20 @@
 /** The names of `drmas/settings`: the types of a recipe's settings. */
-export type { Secret } from '../base/core/secret.js';
-export type { Sampling } from '../engine/contract/sampling.js';
-export type { TextRequest, Utterance } from '../engine/contract/text-backend.js';
-export type { EndpointOptions } from '../engine/endpoint/endpoint-spec.js';
-export type { CompleteText, TextModelOptions, TextReply } from '../engine/endpoint/text-model.js';
-export type { AgentProfile } from '../engine/model/agent-profile.js';
+
+export type { CheckpointSpec, LoraInput, TinyDecoderInput } from '@drmas/engine';
+export type { Sampling, TextRequest, Utterance } from '@drmas/engine/contract';
+export type { CompleteText, EndpointOptions, SamplerInput, TextModelOptions, TextReply } from '@drmas/engine/endpoints';
+export type { Secret } from '@drmas/engine/host';
 export type {
-  CheckpointSpec,
+  AgentProfile,
   ChoiceTableInput,
   ChoiceTableSpec,
-  LoraInput,
   LoraOptions,
   SavedAdapter,
-  TinyDecoderInput,
   TinyDecoderSpec,
   WholeModelInput,
   WholeModelSpec,
-} from '../engine/model/model-spec.js';
-export type { BytesSpec, SymbolsSpec } from '../engine/model/tokenizers/tokenizer-spec.js';
-export type { SamplerInput } from '../engine/samplers/sampler-spec.js';
+} from '@drmas/engine/model';
+export type { BytesSpec, SymbolsSpec } from '@drmas/engine/tokens';
 export type { AgentName, AssignmentInput as Assignment } from '../method/recipe/define.js';
 export type { FrozenInput, PoolInput, PoolOptions } from '../method/recipe/frozen.js';
 export type { RecipeCode } from '../method/recipe/recipe.js';

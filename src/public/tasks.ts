@@ -1,6 +1,6 @@
 /** The names of `drmas/tasks`: task sources, graders, retrieval, and helpers for a task source of your own. */
-export { type FilePlace, ToolServerError, WorldError, type WorldErrorCode } from '../base/core/errors.js';
-export { type KeyPart, permutation, type RandomKey, RandomStream } from '../base/core/random.js';
+export { type FilePlace, ToolServerError, WorldError, type WorldErrorCode } from '@drmas/engine/errors';
+export { type KeyPart, permutation, type RandomKey, RandomStream } from '@drmas/engine/math';
 export type {
   DataSchema,
   Issue,
@@ -11,7 +11,7 @@ export type {
   TaskSet,
   TaskSource,
   Trace,
-} from '../base/core/task.js';
+} from '@drmas/engine/nouns';
 export type { AgentAnswer, AgentQuestion } from '../runs/studies/demonstrate/speaker.js';
 export { type RecordedEpisode, type RecordOptions, recordDemonstrations } from '../runs/traces/demonstration-rows.js';
 export type { Scorer, ScorerInput, Verdict } from '../teams/scorers/foreign-scorers.js';

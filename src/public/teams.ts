@@ -9,7 +9,7 @@ export {
   type ToolChoice,
   toolResult,
   user,
-} from '../base/core/message.js';
+} from '@drmas/engine/nouns';
 export type { DataOf, OutcomeOf, PlayedTask, PlayTaskOptions } from '../runs/run/load-team.js';
 export { type Agent, type AgentSpec, agent } from '../teams/team/agent.js';
 export { boxed, integer, oneOf, type Parser, type Penalised, tagged, type UsingParser } from '../teams/team/parsers.js';

@@ -1,8 +1,8 @@
 /**
  * One training step of a small decoder on the WebAssembly kernels, by modules from dist/, for Node and browsers alike.
  */
-import { RandomStream } from '../../dist/src/base/core/random.js';
-import { PolicyModel } from '../../dist/src/engine/model/decoder/policy-model.js';
+import { RandomStream } from '../../packages/engine/dist/base/core/random.js';
+import { PolicyModel } from '../../packages/engine/dist/model/decoder/policy-model.js';
 
 const config = {
   vocabSize: 37,

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
-import { createWasmKernels } from '../../dist/src/engine/tensor/wasm/wasm.js';
+import { createWasmKernels } from '../../packages/engine/dist/tensor/wasm/wasm.js';
 import { trainingStep } from './step.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -110,7 +110,7 @@ function inBrowser(headers) {
   });
 }
 
-const here = await trainingStep(createWasmKernels(readFileSync(join(root, 'native/drmas.wasm'))));
+const here = await trainingStep(createWasmKernels(readFileSync(join(root, 'packages/engine/native/drmas.wasm'))));
 if (!(here.after < here.before)) throw new Error(`the step did not lower the loss: ${here.before}, ${here.after}`);
 const bundle = await bundleWorker();
 process.once('exit', () => rmSync(bundle, { recursive: true, force: true }));

@@ -3,8 +3,8 @@
 import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Step } from '@drmas/engine/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Step } from '../../src/base/core/events.js';
 import { startWatching, type WatchServer } from '../../src/dashboard/watch/watch-server.js';
 import { writeAblation } from '../../src/method/store/ablation-record.js';
 import { evaluation, stamped, started, step } from '../fixtures/run-events.js';

@@ -4,8 +4,8 @@
 const post = (result) => fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 try {
   const { trainingStep } = await import('./step.mjs');
-  const { startBrowserThread } = await import('../../dist/src/engine/tensor/wasm/browser-threads.js');
-  const { createWasmKernels } = await import('../../dist/src/engine/tensor/wasm/wasm.js');
+  const { startBrowserThread } = await import('../../packages/engine/dist/tensor/wasm/browser-threads.js');
+  const { createWasmKernels } = await import('../../packages/engine/dist/tensor/wasm/wasm.js');
   const response = await fetch('/native/drmas.wasm');
   const threads = globalThis.crossOriginIsolated ? 2 : 1;
   const kernels = createWasmKernels(new Uint8Array(await response.arrayBuffer()), {

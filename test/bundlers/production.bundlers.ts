@@ -4,11 +4,11 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { openModel } from '@drmas/engine';
+import { tinyDecoder } from '@drmas/engine/model';
 import { build as esbuild } from 'esbuild';
 import { build as vite } from 'vite';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { openModel } from '../../src/engine/library/open-engine.js';
-import { tinyDecoder } from '../../src/engine/model.js';
 import { npmEnvironment } from '../support/npm-environment.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 

@@ -1,28 +1,28 @@
 /** Bases in bfloat16 and in blocks: every result has the bits that the same numbers in float32 give. */
-import { describe, expect, it } from 'vitest';
-import { ArgumentError } from '../../src/base/core/errors.js';
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import { baseFootprint } from '../../src/engine/embedded/memory/footprint.js';
-import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler, type SamplerRequest } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
+
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import { ArgumentError } from '@drmas/engine/errors';
+import { baseFootprint } from '@drmas/engine/internal/embedded/memory/footprint';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler, type SamplerRequest } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import {
-  type BlockFormats,
   type DecoderTensors,
   flatCopy,
   initialise,
   MATRICES,
   tensorsInOrder,
-} from '../../src/engine/model/decoder/weights/decoder-tensors.js';
+} from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
 import {
   type BaseWeights,
   BlockWeights,
   baseWeights,
   DecoderWeights,
-} from '../../src/engine/model/decoder/weights/model-weights.js';
-import type { BlockMatrix } from '../../src/engine/tensor/blocks.js';
-import type { Kernels } from '../../src/engine/tensor/kernels.js';
+} from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import type { BlockMatrix } from '@drmas/engine/internal/tensor/blocks';
+import type { Kernels } from '@drmas/engine/kernels';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import type { BlockFormats, Sequence } from '@drmas/engine/model';
+import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../support/adamw.js';
 import { expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';

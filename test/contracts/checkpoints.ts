@@ -1,15 +1,16 @@
 /** Checkpoints of Hugging Face against transformers' own numbers: logits, choices, log-probs, gradients, AdamW. */
+
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
+import { decoderTensors } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import { DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { decoderPlaces, fromHuggingFace } from '@drmas/engine/internal/model/formats/decoder-layout';
+import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import { openSafetensors, readTensor } from '@drmas/engine/internal/model/formats/safetensors';
+import { takeTensor } from '@drmas/engine/internal/model/formats/tensor-place';
+import type { Kernels } from '@drmas/engine/kernels';
+import type { Sequence } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
-import { decoderPlaces, fromHuggingFace } from '../../src/engine/model/formats/decoder-layout.js';
-import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
-import { openSafetensors, readTensor } from '../../src/engine/model/formats/safetensors.js';
-import { takeTensor } from '../../src/engine/model/formats/tensor-place.js';
-import type { Kernels } from '../../src/engine/tensor/kernels.js';
 import { goldenModelFiles, goldenModelNumbers, goldenModels, packedModels } from '../goldens.js';
 import { memoryFiles } from '../support/memory-files.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';

@@ -1,17 +1,17 @@
-import { describe, expect, it } from 'vitest';
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
-import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
-import type { DecoderOptions } from '../../src/engine/model/decoder/decoder.js';
-import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
+import type { DecoderConfig } from '@drmas/engine/contract';
+import type { DecoderOptions } from '@drmas/engine/internal/model/decoder/decoder';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
 import {
   DecoderSampler,
   type SamplerRequest,
   type SamplerResult,
-} from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
-import type { DecoderTensors } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
-import type { Kernels } from '../../src/engine/tensor/kernels.js';
+} from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
+import type { DecoderTensors } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import { DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import type { Kernels } from '@drmas/engine/kernels';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import type { Sequence } from '@drmas/engine/model';
+import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../support/adamw.js';
 import { expectGradient, expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';

@@ -1,7 +1,8 @@
 /** The contract of every wire dialect with its clients, tested through the app that serves all of them. */
+
+import { DialectError, EpisodeOverError } from '@drmas/engine/errors';
+import type { Message } from '@drmas/engine/nouns';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DialectError, EpisodeOverError } from '../../src/base/core/errors.js';
-import type { Message } from '../../src/base/core/message.js';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../src/gateway/dialects/dialect.js';
 import { modelApp, type ServedCall } from '../../src/gateway/dialects/model-app.js';
 import { takesTime } from '../support/time-and-chance.js';

@@ -1,10 +1,11 @@
 /**
  * The contract of `HostKernels`, held against every implementation: each operation against a float64 formula written
- * here, and the promises of src/engine/tensor/kernels.ts (row invariance, determinism, equal bits of cached and plain
- * attention, of sampled and trained log-probs) bit for bit.
+ * here, and the promises of packages/engine/src/tensor/kernels.ts (row invariance, determinism, equal bits of cached
+ * and plain attention, of sampled and trained log-probs) bit for bit.
  */
+
+import type { HostKernels, Kernels } from '@drmas/engine/kernels';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import type { HostKernels, Kernels } from '../../src/engine/tensor/kernels.js';
 import { attentionContract, cacheContract } from './kernels/attention.js';
 import { bfloat16Contract } from './kernels/bfloat16.js';
 import { bfloat16ProductsContract } from './kernels/bfloat16-products.js';

@@ -2,11 +2,11 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { writeSealedDirectory } from '@drmas/engine/disk';
+import { StoreError } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it, type TestOptions } from 'vitest';
-import { StoreError } from '../../src/base/core/errors.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import { writeSealedDirectory } from '../../src/base/files/digests.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { checkObjects, type ObjectStore } from '../../src/cluster/objects/object-store.js';
 import { hasCopy, RunCopy, takeCopy } from '../../src/cluster/objects/run-copies.js';
 import { SealedCopies } from '../../src/cluster/objects/sealed-copies.js';

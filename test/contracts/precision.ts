@@ -1,19 +1,19 @@
 /** Products in bfloat16 and int8: sampler and trainer still agree bit for bit, and the model learns as in float32. */
-import { describe, expect, it } from 'vitest';
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
+
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS, type Precision } from '@drmas/engine/contract';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import {
-  type AdapterSettings,
-  type DecoderConfig,
-  PROJECTIONS,
-  type Precision,
-} from '../../src/engine/contract/architecture.js';
-import type { Sequence } from '../../src/engine/model/decoder/packed-batch.js';
-import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, initialise, tensorsInOrder } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { type BaseWeights, DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
-import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
-import type { Kernels } from '../../src/engine/tensor/kernels.js';
+  decoderTensors,
+  initialise,
+  tensorsInOrder,
+} from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import { type BaseWeights, DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
+import type { Kernels } from '@drmas/engine/kernels';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import type { Sequence } from '@drmas/engine/model';
+import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../support/adamw.js';
 import { expectSameBits } from '../support/expectations.js';
 import { onHost, tensorsOnHost } from '../support/on-host.js';

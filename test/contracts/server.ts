@@ -4,9 +4,10 @@
  */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import type { Listening } from '@drmas/engine/internal/base/platform/servers/listen';
+import { type GuardedApp, listen } from '@drmas/engine/platform';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, type TestOptions } from 'vitest';
-import { type GuardedApp, type Listening, listen } from '../../src/base/platform/servers/listen.js';
 import { repeatedly } from '../support/time-and-chance.js';
 
 export interface TestedServer extends GuardedApp {

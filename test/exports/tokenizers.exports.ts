@@ -2,13 +2,12 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { TinyDecoderInput } from '@drmas/engine';
+import { readTokenizer } from '@drmas/engine/formats';
+import { assistant, type Message, system, type Tokenizer, user } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assistant, type Message, system, user } from '../../src/base/core/message.js';
-import type { Tokenizer } from '../../src/base/core/tokenizer.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { readTokenizer } from '../../src/engine/model/formats/tokenizer-files.js';
-import type { TinyDecoderInput } from '../../src/engine/model/model-spec.js';
 import { arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
 import { drmas } from '../support/command-line.js';
 import { pythonEnvironment } from '../support/python-environment.js';

@@ -1,13 +1,12 @@
 // @module-tag verify
 /** A team of AI SDK 6 on a tiny random Qwen3 with its real chat template: thinking, calls, exact histories. */
 import { join } from 'node:path';
+import { checkpoint } from '@drmas/engine/model';
+import { assistant, type Message, type TaskSource, type Tool, toolResult, user } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import { generateText, jsonSchema, stepCountIs, ToolLoopAgent, tool } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { assistant, type Message, type Tool, toolResult, user } from '../../src/base/core/message.js';
-import type { TaskSource } from '../../src/base/core/task.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { checkpoint } from '../../src/engine/model/model-spec.js';
 import { trainable } from '../../src/gateway/agents/index.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { agent } from '../../src/teams/team/agent.js';

@@ -3,9 +3,9 @@
  * docs/agents-elsewhere.md is a test of this suite, and the suite compares the framework's row with the tests that ran.
  */
 import { readFileSync } from 'node:fs';
+import type { Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Turn } from '../../src/base/core/episode.js';
 import { type Lines, playScripted } from '../../src/runs/testing/play-scripted.js';
 import type { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
 import { agent } from '../../src/teams/team/agent.js';

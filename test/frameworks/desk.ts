@@ -4,15 +4,13 @@
  */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Step } from '@drmas/engine/events';
+import { mean, type RandomStream } from '@drmas/engine/math';
+import { tinyDecoder } from '@drmas/engine/model';
+import { assistant, system, type TaskSource, type Trace, toolResult, user } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Step } from '../../src/base/core/events.js';
-import { assistant, system, toolResult, user } from '../../src/base/core/message.js';
-import type { RandomStream } from '../../src/base/core/random.js';
-import { mean } from '../../src/base/core/statistics.js';
-import type { TaskSource, Trace } from '../../src/base/core/task.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { tinyDecoder } from '../../src/engine/model/model-spec.js';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { readEpisodes, type StoredEpisode } from '../../src/method/store/episode-files.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';

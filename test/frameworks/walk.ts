@@ -5,9 +5,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { tinyDecoder } from '@drmas/engine/model';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { tinyDecoder } from '../../src/engine/model/model-spec.js';
 import { defineRecipe } from '../../src/method/recipe/define.js';
 import { loadTeam } from '../../src/runs/run/load-team.js';
 import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';

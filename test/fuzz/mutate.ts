@@ -1,5 +1,5 @@
 /** From right inputs to wrong ones. An input is a function of the fuzzer's seed, its target and its number alone. */
-import { RandomStream } from '../../src/base/core/random.js';
+import { RandomStream } from '@drmas/engine/math';
 import type { Target } from './target.js';
 
 /**

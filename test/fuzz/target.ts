@@ -2,7 +2,7 @@
 
 import { appendFileSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { DrmasError } from '../../src/base/core/errors.js';
+import { DrmasError } from '@drmas/engine/errors';
 import { processorSeconds } from '../support/time-and-chance.js';
 
 export interface Target {

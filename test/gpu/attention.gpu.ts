@@ -1,9 +1,10 @@
 /** Attention in blocks of queries and tiles of keys: a row's result depends on neither. */
+
+import type { Heads } from '@drmas/engine/internal/tensor/kernel-arguments';
+import { referenceKernels } from '@drmas/engine/internal/tensor/reference/reference-kernels';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import { RandomStream } from '@drmas/engine/math';
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Heads } from '../../src/engine/tensor/kernel-arguments.js';
-import { referenceKernels } from '../../src/engine/tensor/reference/reference-kernels.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
 import { sharedKernels } from './opened-device.js';
 
 /** Sequences that begin and end within blocks, some longer than one, and one of a single row. */

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { findVulkan } from '../../src/base/platform/vulkan-drivers.js';
+import { findVulkan } from '@drmas/engine/platform';
 
 /** Where Debian's package puts SwiftShader, and a loader for drivers. */
 const CHROMIUM = '/usr/lib/chromium';

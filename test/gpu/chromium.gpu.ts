@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import type { DeviceCheck } from '@drmas/engine/internal/tensor/webgpu/check-device';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { DeviceCheck } from '../../src/engine/tensor/webgpu/check-device.js';
 import { BrowserPage, chromium, SOFTWARE_GPU } from '../support/chromium.js';
 
 /** WebGPU is for pages from somewhere, and from this machine at least. */

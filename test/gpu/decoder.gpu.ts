@@ -1,13 +1,14 @@
 /** The decoder on a GPU's kernels, compared with the plain kernels: whole models and adapters, trained and sampled. */
+
+import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
+import { decoderTensors, initialise } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import { DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { createReferenceKernels, type Kernels } from '@drmas/engine/kernels';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import { parameterCount } from '@drmas/engine/model';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
-import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
-import type { Kernels } from '../../src/engine/tensor/kernels.js';
-import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
 import { gemma, generate, lfm2, plain, randomSequence } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';
 import { checkedKernels } from './opened-device.js';

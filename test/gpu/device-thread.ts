@@ -3,11 +3,11 @@
  * written to the device before, its output is read back afterwards.
  */
 import { type MessagePort, workerData } from 'node:worker_threads';
-import { messageOf } from '../../src/base/core/errors.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
-import type { DeviceFloats, DeviceMemory } from '../../src/engine/tensor/webgpu/device-memory.js';
-import { findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
-import { createWebgpuKernels, type WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
+import { messageOf } from '@drmas/engine/errors';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import type { DeviceFloats, DeviceMemory } from '@drmas/engine/internal/tensor/webgpu/device-memory';
+import { findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
+import { createWebgpuKernels, type WebgpuOptions } from '@drmas/engine/internal/tensor/webgpu/webgpu';
 
 /** The input of the thread. */
 export interface ThreadData {

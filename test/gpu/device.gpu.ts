@@ -1,11 +1,13 @@
 /** The code around the kernels: the check of a device, its opening, and failures. */
+
+import { checkDevice, type DeviceCheck } from '@drmas/engine/internal/tensor/webgpu/check-device';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import { adapterOf, adaptersOf, findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
+import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
+import type { PowerPreference } from '@drmas/engine/internal/tensor/webgpu/webgpu-api';
+import type { Gpu } from '@drmas/engine/kernels';
+import { inspectGpu } from '@drmas/engine/node';
 import { describe, expect, it } from 'vitest';
-import { checkDevice, type DeviceCheck } from '../../src/engine/tensor/webgpu/check-device.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
-import { inspectGpu } from '../../src/engine/tensor/webgpu/inspect-gpu.js';
-import { adapterOf, adaptersOf, findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
-import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
-import type { Gpu, PowerPreference } from '../../src/engine/tensor/webgpu/webgpu-api.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 
 const open = openedDevices();

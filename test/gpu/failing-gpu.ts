@@ -1,10 +1,11 @@
 /** A GPU that fails on demand, and runs of the command line on it, in this thread. */
+
+import { EmbeddedBackend } from '@drmas/engine/embedded';
+import { type FoundAdapter, findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
+import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
+import type { GpuDevice } from '@drmas/engine/internal/tensor/webgpu/webgpu-api';
+import { nodeFiles } from '@drmas/engine/platform';
 import { engineHere, Gate } from '../../apps/site/src/run/engine-here.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
-import { type FoundAdapter, findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
-import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
-import type { GpuDevice } from '../../src/engine/tensor/webgpu/webgpu-api.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';
 import type { RunPlace } from '../../src/runs/run/start-run.js';
 

@@ -1,14 +1,15 @@
 /** The memory of a GPU in the plan's forecast, compared with the memory that the engine allocates. */
+
+import type { PlannedPolicy } from '@drmas/engine/backends';
+import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import { deviceMemoryPlan } from '@drmas/engine/internal/embedded/memory/device-footprint';
+import { Engine } from '@drmas/engine/internal/embedded/thread/engine';
+import type { PolicyShape } from '@drmas/engine/internal/embedded/thread/resident-policy';
+import { packSamples } from '@drmas/engine/internal/embedded/thread/sample-batch';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
+import { randomKey } from '@drmas/engine/math';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { randomKey } from '../../src/base/core/random.js';
-import type { PlannedPolicy } from '../../src/engine/backends/backend-declaration.js';
-import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import { deviceMemoryPlan } from '../../src/engine/embedded/memory/device-footprint.js';
-import { Engine } from '../../src/engine/embedded/thread/engine.js';
-import type { PolicyShape } from '../../src/engine/embedded/thread/resident-policy.js';
-import { packSamples } from '../../src/engine/embedded/thread/sample-batch.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
-import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
 import { plainAdamW } from '../support/adamw.js';
 import { sampleOf } from '../support/samples.js';
 

@@ -1,16 +1,18 @@
 /** Fused operations have the bits of the calls that they replace, in all forms. A layer needs few dispatches. */
+
+import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
+import { decoderTensors, initialise } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import { baseWeights, DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
+import type { Before } from '@drmas/engine/internal/tensor/kernel-arguments';
+import { linearOntoByCalls } from '@drmas/engine/internal/tensor/linear-onto';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import type { DeviceBfloat16s, DeviceFloats } from '@drmas/engine/internal/tensor/webgpu/device-memory';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import { parameterCount } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
-import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import { PolicyModel } from '../../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler } from '../../src/engine/model/decoder/sampling/decoder-sampler.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { baseWeights, DecoderWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
-import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
-import type { Before } from '../../src/engine/tensor/kernel-arguments.js';
-import { linearOntoByCalls } from '../../src/engine/tensor/linear-onto.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
-import type { DeviceBfloat16s, DeviceFloats } from '../../src/engine/tensor/webgpu/device-memory.js';
 import { generate, plain } from '../contracts/decoder.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 

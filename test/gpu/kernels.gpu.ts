@@ -1,6 +1,5 @@
+import { createReferenceKernels, type HostKernels } from '@drmas/engine/kernels';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { HostKernels } from '../../src/engine/tensor/kernels.js';
-import { createReferenceKernels } from '../../src/engine/tensor/reference/reference.js';
 import { memoryContract } from '../contracts/kernels/memory.js';
 import { kernelsAgree, kernelsEqual } from '../contracts/kernels.js';
 import { mirroredKernels } from './mirrored-kernels.js';

@@ -1,11 +1,12 @@
 /** Memory of a device: parts of large matrices, matrices that are read in place, writing, reading, freeing. */
+
+import { DeviceError } from '@drmas/engine/errors';
+import { baseWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import type { DeviceBfloat16s, DeviceFloats } from '@drmas/engine/internal/tensor/webgpu/device-memory';
+import { RandomStream } from '@drmas/engine/math';
 import { describe, expect, it } from 'vitest';
-import { DeviceError } from '../../src/base/core/errors.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import { baseWeights } from '../../src/engine/model/decoder/weights/model-weights.js';
-import { toBfloat16 } from '../../src/engine/tensor/bfloat16.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
-import type { DeviceBfloat16s, DeviceFloats } from '../../src/engine/tensor/webgpu/device-memory.js';
 import { plain } from '../contracts/decoder.js';
 import { openedDevices, sharedKernels } from './opened-device.js';
 

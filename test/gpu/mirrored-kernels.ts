@@ -1,9 +1,9 @@
 import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
+import { hostMemory } from '@drmas/engine/internal/tensor/host-kernels';
+import type { WebgpuOptions } from '@drmas/engine/internal/tensor/webgpu/webgpu';
+import type { HostKernels } from '@drmas/engine/kernels';
+import { startWorker } from '@drmas/engine/platform';
 import { allKernels } from '../../scripts/kernels/declarations.js';
-import { startWorker } from '../../src/base/platform/start-worker.js';
-import { hostMemory } from '../../src/engine/tensor/host-kernels.js';
-import type { HostKernels } from '../../src/engine/tensor/kernels.js';
-import type { WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
 import type { Call, Reply, ThreadData } from './device-thread.js';
 
 /** Enough for a driver in software on a crowded machine. */

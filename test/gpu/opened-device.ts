@@ -1,10 +1,10 @@
+import { checkDevice } from '@drmas/engine/internal/tensor/webgpu/check-device';
+import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
+import { findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
+import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
+import { createWebgpuKernels, type WebgpuOptions } from '@drmas/engine/internal/tensor/webgpu/webgpu';
+import type { GpuDevice } from '@drmas/engine/internal/tensor/webgpu/webgpu-api';
 import { afterEach } from 'vitest';
-import { checkDevice } from '../../src/engine/tensor/webgpu/check-device.js';
-import type { DeviceKernels } from '../../src/engine/tensor/webgpu/device-kernels.js';
-import { findAdapter } from '../../src/engine/tensor/webgpu/open-device.js';
-import { openDeviceKernels } from '../../src/engine/tensor/webgpu/open-kernels.js';
-import { createWebgpuKernels, type WebgpuOptions } from '../../src/engine/tensor/webgpu/webgpu.js';
-import type { GpuDevice } from '../../src/engine/tensor/webgpu/webgpu-api.js';
 
 interface Opened {
   readonly device: GpuDevice;

@@ -1,8 +1,8 @@
 /** The work of a page of test/gpu/chromium.gpu.ts on the browser's own GPU. */
-import { checkDevice, type DeviceCheck } from '../../src/engine/tensor/webgpu/check-device.js';
-import { adapterOf } from '../../src/engine/tensor/webgpu/open-device.js';
-import { createWebgpuKernels } from '../../src/engine/tensor/webgpu/webgpu.js';
-import type { Gpu } from '../../src/engine/tensor/webgpu/webgpu-api.js';
+import { checkDevice, type DeviceCheck } from '@drmas/engine/internal/tensor/webgpu/check-device';
+import { adapterOf } from '@drmas/engine/internal/tensor/webgpu/open-device';
+import { createWebgpuKernels } from '@drmas/engine/internal/tensor/webgpu/webgpu';
+import type { Gpu } from '@drmas/engine/kernels';
 
 declare const navigator: { readonly gpu?: Gpu };
 

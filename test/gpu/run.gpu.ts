@@ -1,7 +1,7 @@
 /** A run on a GPU that is interrupted: `npm run verify -- gpu-run`, minutes on a driver in software. */
 import { join } from 'node:path';
+import type { PlayProgress } from '@drmas/engine/host';
 import { expect, it } from 'vitest';
-import type { PlayProgress } from '../../src/base/core/play/run-listener.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { resume, train } from '../../src/runs/run/api.js';
 import { eventsOf, filesOf, temporaryRoot } from '../support/tiny-run.js';

@@ -6,7 +6,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/base/core/errors.js';
+import { messageOf } from '@drmas/engine/errors';
 
 const execute = promisify(execFile);
 

@@ -3,4 +3,4 @@
 #undef DRMAS_ISA
 #define DRMAS_ISA amx_emulated
 #define DRMAS_EMULATED_TILES
-#include "../../native/bfloat16.cpp"
+#include "../../packages/engine/native/bfloat16.cpp"

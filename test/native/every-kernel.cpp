@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "../../native/generated/table.h"
-#include "../../native/processor.h"
-#include "../../native/set.h"
+#include "../../packages/engine/native/generated/table.h"
+#include "../../packages/engine/native/processor.h"
+#include "../../packages/engine/native/set.h"
 
 namespace drmas {
 KernelTable DRMAS_OF_SET(table)();

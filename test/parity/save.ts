@@ -6,11 +6,11 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RandomStream } from '../../src/base/core/random.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
+import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { RandomStream } from '@drmas/engine/math';
+import { loadPolicy } from '@drmas/engine/node';
+import { nodeFiles } from '@drmas/engine/platform';
 import { plainAdamW } from '../support/adamw.js';
 
 const [from, to, flag] = process.argv.slice(2);

@@ -3,9 +3,9 @@ import type { ChildProcess } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import type { RunEvent, Step } from '@drmas/engine/events';
+import { RandomStream } from '@drmas/engine/math';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { RunEvent, Step } from '../../src/base/core/events.js';
-import { RandomStream } from '../../src/base/core/random.js';
 import { repeatedly, takesTime } from '../support/time-and-chance.js';
 import { comparable, kill, killAll, noRedis, onQueue, startWorker, train } from './workers.js';
 

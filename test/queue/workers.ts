@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
 import { Redis } from 'ioredis';
-import { messageOf } from '../../src/base/core/errors.js';
-import type { RunEvent } from '../../src/base/core/events.js';
 import { bytesOf } from '../support/time-and-chance.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 

@@ -1,8 +1,8 @@
 /** A study on a real Ray cluster has the result of the same study at home, although a node is switched off. */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { cacheDirectory } from '@drmas/engine/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
 import { drmas } from '../support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../support/compiled-program.js';
 import { pythonEnvironment } from '../support/python-environment.js';

@@ -3,13 +3,11 @@
  * alone, errors.
  */
 import { writeFile } from 'node:fs/promises';
+import { type PolicyHandle, PROJECTIONS, type WeightsSpec } from '@drmas/engine/contract';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import { loadPolicy } from '@drmas/engine/node';
+import { nodeHost } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import type { PolicyHandle } from '../../src/engine/contract/handles.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { referee } from '../../src/tinker/client/referee/referee.js';
 import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { sampleOf } from '../support/samples.js';

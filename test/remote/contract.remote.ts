@@ -2,10 +2,9 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PROJECTIONS, type WeightsSpec } from '@drmas/engine/contract';
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, inject } from 'vitest';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
 import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { backendContract } from '../contracts/backend/index.js';
 

@@ -1,11 +1,12 @@
 /** A tiny Qwen3 with random weights and a byte-level tokenizer in Hugging Face's files, for servers that read such. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecoderConfig } from '../../src/engine/contract/architecture.js';
-import { decoderTensors, initialise, parameterCount } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import { decoderPlaces } from '../../src/engine/model/formats/decoder-layout.js';
-import { writeConfig } from '../../src/engine/model/formats/model-config.js';
-import { encodeSafetensors } from '../../src/engine/model/formats/safetensors.js';
+import type { DecoderConfig } from '@drmas/engine/contract';
+import { decoderTensors, initialise } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import { decoderPlaces } from '@drmas/engine/internal/model/formats/decoder-layout';
+import { writeConfig } from '@drmas/engine/internal/model/formats/model-config';
+import { encodeSafetensors } from '@drmas/engine/internal/model/formats/safetensors';
+import { parameterCount } from '@drmas/engine/model';
 
 const SPECIAL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
 const STOP = 256 + SPECIAL.indexOf('<|im_end|>');

@@ -1,9 +1,10 @@
 /**
  * The same model twice: in SkyRL's server, written in JAX, and in this package's own engine. Neither knows the other.
  */
+
+import { RandomStream } from '@drmas/engine/math';
+import { loadPolicy } from '@drmas/engine/node';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { RandomStream } from '../../src/base/core/random.js';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
 import { datum, Wire } from './wire.js';
 
 const remote = inject('remote');

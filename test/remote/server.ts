@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { cacheDirectory } from '@drmas/engine/platform';
 import { freePort, ServerProcess } from '../support/server-process.js';
 import { Wire } from './wire.js';
 

@@ -2,13 +2,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
+import { mean } from '@drmas/engine/math';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { loadPolicy } from '@drmas/engine/node';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { z } from 'zod';
-import type { RunEvent } from '../../src/base/core/events.js';
-import { mean } from '../../src/base/core/statistics.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
-import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import { defineRecipe } from '../../src/method/recipe/define.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { resume, train } from '../../src/runs/run/api.js';

@@ -2,9 +2,10 @@
 /** Whole small runs of every way in which agents can be given to policies. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { TinyDecoderInput } from '@drmas/engine';
+import type { Step } from '@drmas/engine/events';
+import { lora } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/base/core/events.js';
-import { lora, type TinyDecoderInput } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';

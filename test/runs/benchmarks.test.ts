@@ -1,8 +1,9 @@
 // @module-tag verify
+
+import { RecipeError } from '@drmas/engine/errors';
+import type { EvaluationEvent } from '@drmas/engine/events';
+import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/base/core/errors.js';
-import type { EvaluationEvent } from '../../src/base/core/events.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { evaluationLines } from '../../src/cli/reporter/score-printer.js';
 import { defineRecipe } from '../../src/method/recipe/define.js';
 import { recipeJson } from '../../src/method/recipe/recipe.js';

@@ -1,6 +1,7 @@
 // @module-tag verify
+
+import type { EvaluationEvent } from '@drmas/engine/events';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { EvaluationEvent } from '../../src/base/core/events.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
 import { eventsOf, filesOf, resumedTiny, stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';

@@ -5,14 +5,14 @@
  * what it reads. The cheats come from the recipe's own demonstrations, so a new recipe needs its honest agents only.
  */
 import { readFile } from 'node:fs/promises';
+import { RandomStream } from '@drmas/engine/math';
+import type { Task, TaskSource } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { fixOf } from '../../recipes/desk/world.js';
 import { operations } from '../../recipes/repair/commands.js';
 import { readRequest } from '../../recipes/repair/sandbox.js';
 import { relations } from '../../recipes/search/words.js';
 import { itemList } from '../../recipes/shop/world.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { Task, TaskSource } from '../../src/base/core/task.js';
 import { loadRecipe, shippedRecipes } from '../../src/method/recipe/load-recipe.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';

@@ -2,13 +2,13 @@
 /** Credit by replay: the worth of a turn, found by playing it again in its context. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mean, standardDeviation } from '@drmas/engine/math';
+import { choiceTable } from '@drmas/engine/model';
+import type { Episode } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import drivers from '../../examples/counterfactual/recipe.js';
-import type { Episode } from '../../src/base/core/episode.js';
-import { mean, standardDeviation } from '../../src/base/core/statistics.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
 import { defineRecipe } from '../../src/method/recipe/define.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { playBranches } from '../../src/method/training/signals/branches.js';

@@ -3,11 +3,10 @@
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CheckpointError, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { cacheDirectory, nodeFiles } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { CheckpointError, RunError } from '../../src/base/core/errors.js';
-import type { RunEvent } from '../../src/base/core/events.js';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
 import { followRuns } from '../../src/dashboard/watch/event-feed.js';
 import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';

@@ -1,6 +1,7 @@
 /** Runs go on whatever fails, under every estimator, and count the episodes that are left. */
-import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+
+import { mean } from '@drmas/engine/math';
+import { tinyDecoder } from '@drmas/engine/model';
 import {
   type Episode,
   type FailureReason,
@@ -10,9 +11,9 @@ import {
   successOf,
   trainedTurns,
   turnReward,
-} from '../../src/base/core/episode.js';
-import { mean } from '../../src/base/core/statistics.js';
-import { tinyDecoder } from '../../src/engine/model/model-spec.js';
+} from '@drmas/engine/nouns';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import { baselineWarnings, failureRewards } from '../../src/method/training/stability/step-warnings.js';

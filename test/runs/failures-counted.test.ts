@@ -1,9 +1,10 @@
 /** Failed episodes in the numbers of a run: success, levels, the curriculum's prediction, warnings. */
+
+import { mean } from '@drmas/engine/math';
+import { choiceTable } from '@drmas/engine/model';
+import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { mean } from '../../src/base/core/statistics.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';

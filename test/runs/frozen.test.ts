@@ -1,13 +1,12 @@
 // @module-tag verify
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EmbeddedBackend } from '@drmas/engine/embedded';
+import { EndpointError } from '@drmas/engine/errors';
+import type { EvaluationEvent, RunEvent, Step } from '@drmas/engine/events';
+import { checkpoint } from '@drmas/engine/model';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { EndpointError } from '../../src/base/core/errors.js';
-import type { EvaluationEvent, RunEvent, Step } from '../../src/base/core/events.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
-import { checkpoint } from '../../src/engine/model/model-spec.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';

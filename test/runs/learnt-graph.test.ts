@@ -2,9 +2,9 @@
 /** A team whose communication graph is learnt: a policy without a language model in a run like any other. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RecipeError } from '@drmas/engine/errors';
 import { beforeAll, describe, expect, it } from 'vitest';
 import learntGraph from '../../examples/learnt-graph/recipe.js';
-import { RecipeError } from '../../src/base/core/errors.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';

@@ -1,15 +1,15 @@
 // @module-tag verify
 import { cp, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CheckpointError } from '@drmas/engine/errors';
+import type { Step } from '@drmas/engine/events';
+import type { Files } from '@drmas/engine/host';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { packsTrees } from '@drmas/engine/internal/model/decoder/decoder';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { loadPolicy, loadTokenizer } from '@drmas/engine/node';
+import { nodeFiles } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { CheckpointError } from '../../src/base/core/errors.js';
-import type { Step } from '../../src/base/core/events.js';
-import type { Files } from '../../src/base/core/files.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { loadPolicy, loadTokenizer } from '../../src/engine/embedded/load-policy.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
-import { packsTrees } from '../../src/engine/model/decoder/decoder.js';
-import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import {
   eventsOf,

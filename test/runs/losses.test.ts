@@ -3,10 +3,10 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { AgentStep, Step } from '@drmas/engine/events';
+import { mean } from '@drmas/engine/math';
+import { lora } from '@drmas/engine/model';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { AgentStep, Step } from '../../src/base/core/events.js';
-import { mean } from '../../src/base/core/statistics.js';
-import { lora } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import {

@@ -1,8 +1,9 @@
 /** The metrics of a step do not depend on its mini-batches: copies of turns and mini-batches count by their tokens. */
+
+import type { AgentStep } from '@drmas/engine/events';
+import { lossKind, lossNamed } from '@drmas/engine/loss';
+import { choiceTable, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import type { AgentStep } from '../../src/base/core/events.js';
-import { lossKind, lossNamed } from '../../src/engine/loss/loss-spec.js';
-import { choiceTable, tinyDecoder } from '../../src/engine/model/model-spec.js';
 import { labLosses } from '../../src/lab/index.js';
 import type { Played } from '../../src/method/training/play/played.js';
 import { standard } from '../../src/runs/composition/standard.js';

@@ -8,9 +8,9 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { EpisodeFailed, RunEvent } from '@drmas/engine/events';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { EpisodeFailed, RunEvent } from '../../src/base/core/events.js';
 import { type Kind, kinds } from '../fixtures/misbehaviour/kinds.js';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));

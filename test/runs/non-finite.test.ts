@@ -2,8 +2,8 @@
 /** Numbers that are not finite are neither trained on nor saved: the run fails, naming policy and tensor. */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { NonFiniteError } from '@drmas/engine/errors';
 import { expect, it } from 'vitest';
-import { NonFiniteError } from '../../src/base/core/errors.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { resume, train } from '../../src/runs/run/api.js';

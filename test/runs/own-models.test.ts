@@ -1,11 +1,11 @@
 /** Agents that a function of the recipe, or a model of AI SDK, answers for. */
 import { join } from 'node:path';
+import type { TextRequest } from '@drmas/engine/contract';
+import type { CompleteText } from '@drmas/engine/endpoints';
+import type { RunEvent, Step } from '@drmas/engine/events';
+import { nodeFiles } from '@drmas/engine/platform';
 import { MockLanguageModelV3 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
-import type { RunEvent, Step } from '../../src/base/core/events.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import type { TextRequest } from '../../src/engine/contract/text-backend.js';
-import type { CompleteText } from '../../src/engine/endpoint/text-model.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { type FrozenInput, frozen } from '../../src/method/recipe/frozen.js';
 import { recipeJson } from '../../src/method/recipe/recipe.js';

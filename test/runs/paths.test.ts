@@ -4,9 +4,9 @@ import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { RecipeError } from '@drmas/engine/errors';
+import type { TaskSource } from '@drmas/engine/nouns';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/base/core/errors.js';
-import type { TaskSource } from '../../src/base/core/task.js';
 import { evaluate, loadPolicy, loadTokenizer, resume, train } from '../../src/index.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';

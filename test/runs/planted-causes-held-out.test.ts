@@ -1,8 +1,9 @@
 // @module-tag verify
 /** The advice of planted-causes.test.ts on another team: a seller names a price, and a buyer answers. */
+
+import { choiceTable } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';

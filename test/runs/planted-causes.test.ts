@@ -2,9 +2,10 @@
  * Small runs with a planted cause: what drmas says names the cause first, and no other one. The advice is all warnings
  * of the run, the reason why it ended, and the lines about agents that did not move.
  */
+
+import { choiceTable } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';

@@ -1,13 +1,11 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { defineBackend, ListPolicy } from '@drmas/engine/backends';
+import type { RunEvent, Step } from '@drmas/engine/events';
+import { checkpoint, choiceTable, lora } from '@drmas/engine/model';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { RunEvent, Step } from '../../src/base/core/events.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { ListPolicy } from '../../src/engine/backends/list-policy.js';
-import { defineBackend } from '../../src/engine/backends.js';
-import { checkpoint, choiceTable, lora } from '../../src/engine/model/model-spec.js';
 import type { RecipeDefinition, RecipeInput } from '../../src/method/recipe/define.js';
 import { frozen, type PoolOptions, pool } from '../../src/method/recipe/frozen.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';

@@ -1,8 +1,8 @@
 // @module-tag verify
 import { join } from 'node:path';
+import { lora } from '@drmas/engine/model';
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { lora } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';

@@ -1,9 +1,9 @@
 // @module-tag verify
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RecipeError } from '@drmas/engine/errors';
+import { lora, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/base/core/errors.js';
-import { lora, tinyDecoder } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import type { Step } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/base/core/events.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import {
   concurrentTeam,

@@ -1,10 +1,9 @@
 import { appendFile, cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
+import { type Clock, type RunListener, systemClock } from '@drmas/engine/host';
+import { nodeHost } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Clock, systemClock } from '../../src/base/core/clock.js';
-import type { RunEvent } from '../../src/base/core/events.js';
-import type { RunListener } from '../../src/base/core/play/run-listener.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';

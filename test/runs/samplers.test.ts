@@ -1,11 +1,11 @@
 // @module-tag verify
 /** Runs whose policies an engine elsewhere samples. */
 import { join } from 'node:path';
+import { type SamplerInput, sglang, vllm } from '@drmas/engine/endpoints';
+import { readTokenizer } from '@drmas/engine/formats';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { readTokenizer } from '../../src/engine/formats.js';
-import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
-import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { prepareTasks } from '../../src/runs/run/open-run.js';
 import { tinker } from '../../src/tinker/client/tinker-spec.js';

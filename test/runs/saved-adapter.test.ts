@@ -1,14 +1,14 @@
 // @module-tag verify
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { WeightsSpec } from '@drmas/engine/contract';
+import type { EmbeddedBackend } from '@drmas/engine/embedded';
+import { CheckpointError } from '@drmas/engine/errors';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { checkpoint, lora, type ModelInput } from '@drmas/engine/model';
+import { loadPolicy } from '@drmas/engine/node';
+import { nodeFiles } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { CheckpointError } from '../../src/base/core/errors.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
-import { checkpoint, lora, type ModelInput } from '../../src/engine/model/model-spec.js';
 import { eventsOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 
 const root = temporaryRoot();

@@ -1,6 +1,7 @@
 /** Each number of a recipe changes what is learnt, under each estimator and each loss, or is refused. */
+
+import { RecipeError } from '@drmas/engine/errors';
 import { describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/base/core/errors.js';
 import { estimatorOf } from '../../src/method/recipe/recipe.js';
 import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';

@@ -3,12 +3,11 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Backend, WeightsSpec } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { nodeHost } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { BackendError } from '../../src/base/core/errors.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import type { Backend } from '../../src/engine/contract/backend.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { backendOf } from '../../src/method/recipe/recipe.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';

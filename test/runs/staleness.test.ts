@@ -1,12 +1,12 @@
 // @module-tag verify
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
+import { RandomStream } from '@drmas/engine/math';
+import { lora } from '@drmas/engine/model';
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { RunEvent } from '../../src/base/core/events.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { lora } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';

@@ -2,10 +2,10 @@
 /** The laws of the examples with sub-agents and parallel agents: each reward counts once, for the right agent. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mean, standardDeviation } from '@drmas/engine/math';
 import { describe, expect, it } from 'vitest';
 import retrospect, { team } from '../../examples/retrospect/recipe.js';
 import subAgents from '../../examples/sub-agents/recipe.js';
-import { mean, standardDeviation } from '../../src/base/core/statistics.js';
 import type { RecipeDefinition } from '../../src/method/recipe/define.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { playScripted } from '../../src/runs/testing/play-scripted.js';

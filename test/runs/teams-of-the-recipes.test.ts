@@ -1,8 +1,8 @@
 // @module-tag verify
 import { join } from 'node:path';
+import type { EvaluationEvent, RunEvent, Step } from '@drmas/engine/events';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { amountOf, listText, orders, orderText } from '../../recipes/shop/world.js';
-import type { EvaluationEvent, RunEvent, Step } from '../../src/base/core/events.js';
 import { loadRecipe } from '../../src/method/recipe/load-recipe.js';
 import { train } from '../../src/runs/run/api.js';
 import { playScripted } from '../../src/runs/testing/play-scripted.js';

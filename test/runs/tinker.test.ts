@@ -1,10 +1,10 @@
 // @module-tag verify
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { mean } from '@drmas/engine/math';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { nodeHost } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mean } from '../../src/base/core/statistics.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';
 import { drmas } from '../support/command-line.js';

@@ -1,13 +1,12 @@
 // @module-tag verify
 
 import { join } from 'node:path';
+import { checkpoint } from '@drmas/engine/model';
+import { assistant, type Message, type TaskSource, type Tool, toolResult, user } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import messages, { hinted, team } from '../../examples/messages/recipe.js';
-import { assistant, type Message, type Tool, toolResult, user } from '../../src/base/core/message.js';
-import type { TaskSource } from '../../src/base/core/task.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { checkpoint } from '../../src/engine/model/model-spec.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { playScripted } from '../../src/runs/testing/play-scripted.js';

@@ -1,11 +1,11 @@
 // @module-tag verify
 import { join } from 'node:path';
+import { RecipeError } from '@drmas/engine/errors';
+import type { EventBody } from '@drmas/engine/events';
+import { lora } from '@drmas/engine/model';
+import { loadPolicy } from '@drmas/engine/node';
+import { nodeHost } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { RecipeError } from '../../src/base/core/errors.js';
-import type { EventBody } from '../../src/base/core/events.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
-import { lora } from '../../src/engine/model/model-spec.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { openAgentModels } from '../../src/serve/models/open-agent-models.js';
 import { expectFirstRatios } from '../support/expectations.js';

@@ -1,9 +1,9 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RunError } from '@drmas/engine/errors';
+import { choiceTable } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { RunError } from '../../src/base/core/errors.js';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
 import { defineRecipe } from '../../src/method/recipe/define.js';
 import { train } from '../../src/runs/run/api.js';
 import { why } from '../../src/runs/studies/why/why.js';

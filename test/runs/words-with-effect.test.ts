@@ -1,7 +1,8 @@
 /** Each word, switch and member of a union of a recipe changes what is learnt, is refused, or has its reason here. */
+
+import { tinyDecoder } from '@drmas/engine/model';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { tinyDecoder } from '../../src/engine/model/model-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { agent } from '../../src/teams/team/agent.js';

@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemClock } from '@drmas/engine/host';
+import { nodeHost } from '@drmas/engine/platform';
 import { beforeAll, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/core/clock.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
 import { recipeJson } from '../../src/method/recipe/recipe.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';

@@ -3,11 +3,11 @@
  * `DRMAS_TEST_SGLANG`. It serves a model in a directory of this machine, with adapters of rank 4 and more.
  */
 import { join } from 'node:path';
+import { type SamplerInput, sglang, vllm } from '@drmas/engine/endpoints';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { loadPolicy } from '@drmas/engine/node';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
-import { checkpoint, lora } from '../../src/engine/model/model-spec.js';
-import { type SamplerInput, sglang, vllm } from '../../src/engine/samplers/sampler-spec.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { stopwatch } from '../support/time-and-chance.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';

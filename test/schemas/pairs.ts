@@ -1,6 +1,7 @@
 /** Random JSON schemas with values, small enough that about half of the values fit. */
+
+import { exactJson, NumberText } from '@drmas/engine/errors';
 import fc from 'fast-check';
-import { exactJson, NumberText } from '../../src/base/core/exact-json.js';
 
 /** Texts, since JSON.parse rounds integers above 2^53. */
 export interface Pair {

@@ -2,10 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { exactJson, fitsJsonSchema, parseExactly, parseWithSource } from '@drmas/engine/errors';
+import type { JsonSchema } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import { exactJson, parseExactly, parseWithSource } from '../../src/base/core/exact-json.js';
-import type { JsonSchema } from '../../src/base/core/message.js';
-import { fitsJsonSchema } from '../../src/base/core/validation/json-schema.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { type Pair, randomPairs } from './pairs.js';
 

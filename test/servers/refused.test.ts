@@ -1,12 +1,12 @@
 /** The requests that every server of drmas refuses, tried on the app and guard of each. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nodeHost } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { afterAll } from 'vitest';
-import { nodeHost } from '../../src/base/platform/node-host.js';
 import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
 import { TalkService } from '../../src/dashboard/watch/talk/talk-service.js';
 import { watchApp, watchGuard } from '../../src/dashboard/watch/watch-server.js';
-import { bytesTokenizer } from '../../src/engine/model/tokenizers/bytes.js';
 import { Gateway } from '../../src/gateway/agents/gateway/gateway.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import { modelServer } from '../../src/serve/models/model-server.js';

@@ -1,6 +1,7 @@
 /** A team with all kinds of bad behaviour that a team can have. Its tasks and random numbers choose among them. */
+
+import type { TaskSource } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import type { TaskSource } from '../../src/base/core/task.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 

@@ -1,9 +1,9 @@
 /** The laws that hold for every run, however it was disturbed. A broken law throws. */
 
 import { join } from 'node:path';
-import type { RunEvent } from '../../src/base/core/events.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { TrainingSample } from '../../src/base/core/sample.js';
+import type { RunEvent } from '@drmas/engine/events';
+import { RandomStream } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import { readEvents } from '../../src/method/store/event-log.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';

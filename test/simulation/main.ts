@@ -4,8 +4,8 @@
  * are checked (laws.ts). A world follows from the seed and its number.
  */
 import { parseArgs } from 'node:util';
+import { messageOf } from '@drmas/engine/errors';
 import { runProgram, UsageError } from '../../scripts/support/run-program.js';
-import { messageOf } from '../../src/base/core/errors.js';
 import { stopwatch } from '../support/time-and-chance.js';
 import { VirtualTime } from './virtual-time.js';
 import { judge, worldOf } from './world.js';

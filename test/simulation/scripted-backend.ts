@@ -4,26 +4,25 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { BackendError } from '../../src/base/core/errors.js';
-import type { Files } from '../../src/base/core/files.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import type { TrainingSample, ValueSample } from '../../src/base/core/sample.js';
-import type { Tokenizer } from '../../src/base/core/tokenizer.js';
-import { onAbort } from '../../src/base/platform/on-abort.js';
-import type { Backend } from '../../src/engine/contract/backend.js';
 import type {
+  Backend,
   CriticHandle,
   ForwardBackwardResult,
+  GenerateRequest,
+  Generation,
   Handles,
+  OptimStepResult,
   PolicyHandle,
   Role,
   ValueLossResult,
-} from '../../src/engine/contract/handles.js';
-import type { OptimStepResult } from '../../src/engine/contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../../src/engine/contract/sampling.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import { EMBEDDED_CAPABILITIES } from '../../src/engine/embedded/embedded-backend.js';
-import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-sums.js';
+  WeightsSpec,
+} from '@drmas/engine/contract';
+import { EMBEDDED_CAPABILITIES } from '@drmas/engine/embedded';
+import { BackendError } from '@drmas/engine/errors';
+import { type Files, onAbort } from '@drmas/engine/host';
+import type { ForwardBackwardOptions } from '@drmas/engine/loss';
+import { RandomStream } from '@drmas/engine/math';
+import type { Tokenizer, TrainingSample, ValueSample } from '@drmas/engine/nouns';
 
 /** Weights: the digest of their past. `updates` counts the steps of the optimiser. */
 interface Weights {

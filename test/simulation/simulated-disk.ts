@@ -1,7 +1,7 @@
 /** A disk in memory, on which every call takes time and a chosen one ends the process or fails half way. */
 import { dirname } from 'node:path';
-import type { FileLock, Files } from '../../src/base/core/files.js';
-import type { RandomStream } from '../../src/base/core/random.js';
+import type { FileLock, Files } from '@drmas/engine/host';
+import type { RandomStream } from '@drmas/engine/math';
 import { takesTime, timeOfDay } from '../support/time-and-chance.js';
 
 /** The events at those calls of a process that change the disk, counted from 1. */

@@ -1,5 +1,5 @@
+import { RandomStream } from '@drmas/engine/math';
 import { afterAll, describe, expect, it } from 'vitest';
-import { RandomStream } from '../../src/base/core/random.js';
 import { BrokenLawError, type Course, requireSameCourse, requireTrainedOnce, Samples } from './laws.js';
 import { DiskOfProcess, SimulatedDisk } from './simulated-disk.js';
 import { StuckError, VirtualTime } from './virtual-time.js';

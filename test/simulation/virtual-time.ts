@@ -1,6 +1,7 @@
 /** Time that passes as fast as the work of a simulation goes: timers fire in order as soon as nothing else can run. */
+
+import type { Clock } from '@drmas/engine/host';
 import fakeTimers, { type Clock as FakeClock } from '@sinonjs/fake-timers';
-import type { Clock } from '../../src/base/core/clock.js';
 import { takesTime } from '../support/time-and-chance.js';
 
 /** Raised when the work waits for something that can never come. */

@@ -1,9 +1,9 @@
 /** One world: a recipe, the durations of all calls, and the failures with their times, all from one seed. */
 
-import { messageOf } from '../../src/base/core/errors.js';
-import type { Host } from '../../src/base/core/host.js';
-import { RandomStream } from '../../src/base/core/random.js';
-import { tinyDecoder } from '../../src/engine/model/model-spec.js';
+import { messageOf } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { RandomStream } from '@drmas/engine/math';
+import { tinyDecoder } from '@drmas/engine/model';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/method/recipe/define.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';

@@ -1,4 +1,4 @@
-import type { AdamWSettings } from '../../src/engine/model/optimizers/adamw.js';
+import type { AdamWSettings } from '@drmas/engine/model';
 
 /** AdamW as most tests take it: without weight decay. */
 export const plainAdamW = (learningRate: number): AdamWSettings => ({

@@ -1,9 +1,10 @@
 /** Runs of a team whose policies are tables of choices. Several steps take a fraction of a second. */
+
+import type { Step } from '@drmas/engine/events';
+import { choiceTable } from '@drmas/engine/model';
+import type { Task } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { z } from 'zod';
-import type { Step } from '../../src/base/core/events.js';
-import type { Task } from '../../src/base/core/task.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { choiceTable } from '../../src/engine/model/model-spec.js';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import type { Played } from '../../src/method/training/play/played.js';

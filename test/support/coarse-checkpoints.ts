@@ -1,11 +1,11 @@
-import { RandomStream } from '../../src/base/core/random.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { bytesIn, FORMATS, type GgufFormat } from '../../src/engine/model/formats/gguf/gguf-blocks.js';
-import { decoderTensors } from '../../src/engine/model/formats/gguf/gguf-decoder.js';
-import { encodeGguf } from '../../src/engine/model/formats/gguf/gguf-file.js';
-import { ggufHeader } from '../../src/engine/model/formats/gguf/gguf-model.js';
-import { openModelDirectory } from '../../src/engine/model/formats/hugging-face-directory.js';
-import type { NamedTensor, TensorShape } from '../../src/engine/model/formats/tensor.js';
+import { bytesIn, FORMATS, type GgufFormat } from '@drmas/engine/internal/model/formats/gguf/gguf-blocks';
+import { decoderTensors } from '@drmas/engine/internal/model/formats/gguf/gguf-decoder';
+import { encodeGguf } from '@drmas/engine/internal/model/formats/gguf/gguf-file';
+import { ggufHeader } from '@drmas/engine/internal/model/formats/gguf/gguf-model';
+import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import type { NamedTensor, TensorShape } from '@drmas/engine/internal/model/formats/tensor';
+import { RandomStream } from '@drmas/engine/math';
+import { nodeFiles } from '@drmas/engine/platform';
 import { safetensorsBytes } from './memory-files.js';
 
 /** Numbers in bfloat16, rounded towards zero. */

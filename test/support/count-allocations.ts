@@ -1,4 +1,4 @@
-import type { Kernels } from '../../src/engine/tensor/kernels.js';
+import type { Kernels } from '@drmas/engine/kernels';
 
 /** The kernels, and the length of every buffer that some work allocated. */
 export function countAllocations(all: Kernels): {

@@ -1,8 +1,9 @@
 /** Estimators with their choices made in every way, and turns to compare with them, for the laws of advantages. */
+
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import type { TurnRecord } from '../../src/base/core/advantage.js';
 import { settingsSchema } from '../../src/method/advantage/named-choices.js';
 import { type Estimator, estimateAdvantages } from '../../src/runs/composition/estimate-advantages.js';
 import { standard } from '../../src/runs/composition/standard.js';

@@ -1,6 +1,6 @@
+import { messageOf } from '@drmas/engine/errors';
+import type { RandomStream } from '@drmas/engine/math';
 import { expect } from 'vitest';
-import { messageOf } from '../../src/base/core/errors.js';
-import type { RandomStream } from '../../src/base/core/random.js';
 
 /**
  * Expects equal arrays of floats, bit for bit but for the sign of zero; `toEqual` on thousands of numbers takes

@@ -1,11 +1,16 @@
-import type { TrainingSample } from '../../src/base/core/sample.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import type { Backend } from '../../src/engine/contract/backend.js';
-import type { ForwardBackwardResult, PolicyHandle, StateOptions } from '../../src/engine/contract/handles.js';
-import type { OptimStepResult, OptimStepSettings } from '../../src/engine/contract/optimizer-settings.js';
-import { EMBEDDED_CAPABILITIES } from '../../src/engine/embedded/embedded-backend.js';
-import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-sums.js';
-import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
+import type {
+  Backend,
+  ForwardBackwardResult,
+  OptimStepResult,
+  OptimStepSettings,
+  PolicyHandle,
+  StateOptions,
+} from '@drmas/engine/contract';
+import { EMBEDDED_CAPABILITIES } from '@drmas/engine/embedded';
+import type { ForwardBackwardOptions } from '@drmas/engine/loss';
+import type { TrainingSample } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
+import { createTokenizer } from '@drmas/engine/tokens';
 import { assignmentOf } from '../../src/method/recipe/assignment.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import { rolloutSettings } from '../../src/method/training/run/playing.js';

@@ -1,5 +1,5 @@
-import type { Files } from '../../src/base/core/files.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
+import type { Files } from '@drmas/engine/host';
+import { nodeFiles } from '@drmas/engine/platform';
 
 /** The calls that change a disk. */
 const CHANGING = ['write', 'append', 'replace', 'makeDirectory', 'rename', 'remove', 'truncate'] as const;

@@ -5,7 +5,7 @@
  * usage: node --import tsx test/support/load-memory.ts DIRECTORY COPY
  */
 import { readFileSync } from 'node:fs';
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { loadPolicy } from '@drmas/engine/node';
 
 const resident = (what: 'VmRSS' | 'VmHWM') => {
   const [, kilobytes] = new RegExp(`${what}:\\s+(\\d+)`).exec(readFileSync('/proc/self/status', 'utf8')) ?? [];

@@ -1,7 +1,7 @@
 /** Specs of every declared loss, so that a new one is held to the laws by its row alone. */
-import type { LossDeclaration } from '../../src/engine/loss/define-loss.js';
-import type { Aggregation } from '../../src/engine/loss/loss-settings.js';
-import { type AnyLoss, lossKind, lossNamed } from '../../src/engine/loss/loss-spec.js';
+
+import type { Aggregation } from '@drmas/engine/internal/loss/loss-settings';
+import { type AnyLoss, type LossDeclaration, lossKind, lossNamed } from '@drmas/engine/loss';
 import { labLosses } from '../../src/lab/index.js';
 import { standard } from '../../src/runs/composition/standard.js';
 

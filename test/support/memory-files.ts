@@ -1,5 +1,5 @@
-import type { Files } from '../../src/base/core/files.js';
-import { encodeSafetensors } from '../../src/engine/model/formats/safetensors.js';
+import type { Files } from '@drmas/engine/host';
+import { encodeSafetensors } from '@drmas/engine/internal/model/formats/safetensors';
 
 /** Files in memory, for tests of models and formats. */
 export function memoryFiles(content: Map<string, Uint8Array | string>): Files {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/base/core/errors.js';
+import { messageOf } from '@drmas/engine/errors';
 import { installedOnce, Unavailable } from './python-environment.js';
 
 const run = promisify(execFile);

@@ -1,10 +1,7 @@
 /** Objectives with every term, and their results for a made-up policy. */
-import type { TrainingSample } from '../../src/base/core/sample.js';
-import type { KlKind } from '../../src/engine/loss/kl.js';
-import type { LossSpec } from '../../src/engine/loss/loss-spec.js';
-import { normalizerOf } from '../../src/engine/loss/objective/merged-samples.js';
-import { objectiveOf } from '../../src/engine/loss/objective/objective.js';
-import type { ForwardBackwardOptions } from '../../src/engine/loss/objective/objective-sums.js';
+
+import { type ForwardBackwardOptions, type KlKind, type LossSpec, normalizerOf, objectiveOf } from '@drmas/engine/loss';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { someSpecs, typeOfLoss } from './loss-specs.js';
 
 const kinds: KlKind[] = ['k1', 'k2', 'k3', 'abs'];

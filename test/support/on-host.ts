@@ -1,6 +1,6 @@
-import type { DecoderTensors, FlatTensors } from '../../src/engine/model/decoder/weights/decoder-tensors.js';
-import type { WeightArray } from '../../src/engine/tensor/kernel-arguments.js';
-import { type Floats, isOnHost, type WeightMemory } from '../../src/engine/tensor/memory.js';
+import type { DecoderTensors, FlatTensors } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
+import type { WeightArray } from '@drmas/engine/internal/tensor/kernel-arguments';
+import { type Floats, isOnHost, type WeightMemory } from '@drmas/engine/internal/tensor/memory';
 
 /** The numbers of memory of a processor's kernels, to be read and written in place. */
 export function onHost(memory: Floats): Float32Array;

@@ -7,8 +7,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/base/core/errors.js';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
+import { messageOf } from '@drmas/engine/errors';
+import { cacheDirectory } from '@drmas/engine/platform';
 import { stopwatch } from './time-and-chance.js';
 
 const run = promisify(execFile);

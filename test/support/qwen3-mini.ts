@@ -1,8 +1,8 @@
 /** The tiny Qwen3 of the goldens with the chat template of the real one, which knows tools and thinking. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Tokenizer } from '../../src/base/core/tokenizer.js';
-import { createTokenizer } from '../../src/engine/model/tokenizers/create-tokenizer.js';
+import type { Tokenizer } from '@drmas/engine/nouns';
+import { createTokenizer } from '@drmas/engine/tokens';
 import { goldenPath } from '../goldens.js';
 
 const directory = goldenPath('models/qwen3-mini-bf16');

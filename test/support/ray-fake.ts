@@ -4,9 +4,8 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { cacheDirectory, listen } from '@drmas/engine/platform';
 import { Hono } from 'hono';
-import { cacheDirectory } from '../../src/base/platform/cache-directory.js';
-import { listen } from '../../src/base/platform/servers/listen.js';
 import type { RayJob } from '../../src/cluster/ray/ray-client.js';
 
 interface FakeJob {

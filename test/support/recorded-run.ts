@@ -1,5 +1,5 @@
 /** A small run on disk, made up event by event, for tests of readers of a run's files. */
-import type { Episode } from '../../src/base/core/episode.js';
+import type { Episode } from '@drmas/engine/nouns';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { evaluation, started, step, warmup } from '../fixtures/run-events.js';
 

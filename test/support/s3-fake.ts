@@ -3,10 +3,10 @@
  * API Reference gives and that a server recorded. It looks at who asks and from which region, not at signatures.
  */
 import { createHash } from 'node:crypto';
+import { listen } from '@drmas/engine/platform';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
-import { listen } from '../../src/base/platform/servers/listen.js';
 
 export interface S3Request {
   readonly method: string;

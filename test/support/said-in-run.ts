@@ -1,6 +1,6 @@
 /** A run, and all that drmas says about it: warnings, the reason why it ended, lines about agents that did not move. */
-import type { EvaluationEvent } from '../../src/base/core/events.js';
-import { nodeHost } from '../../src/base/platform/node-host.js';
+import type { EvaluationEvent } from '@drmas/engine/events';
+import { nodeHost } from '@drmas/engine/platform';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { howToMove, unmovedAgents } from '../../src/runs/analysis/trouble.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';

@@ -2,13 +2,13 @@
  * A server like vLLM's or SGLang's, as far as sampling asks for it, over the embedded engine. What vLLM answers was
  * recorded of 0.32.0 on a CPU; what SGLang answers follows the sources of 0.5.23.
  */
+
+import type { ModelHandle } from '@drmas/engine/contract';
+import type { EmbeddedBackend } from '@drmas/engine/embedded';
+import { messageOf } from '@drmas/engine/errors';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { listen, nodeFiles } from '@drmas/engine/platform';
 import { Hono } from 'hono';
-import { messageOf } from '../../src/base/core/errors.js';
-import { nodeFiles } from '../../src/base/platform/node-files.js';
-import { listen } from '../../src/base/platform/servers/listen.js';
-import type { ModelHandle } from '../../src/engine/contract/handles.js';
-import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
 
 export interface SamplerFakeOptions {
   readonly type: 'vllm' | 'sglang';

@@ -1,4 +1,4 @@
-import type { TrainingSample } from '../../src/base/core/sample.js';
+import type { TrainingSample } from '@drmas/engine/nouns';
 
 /** A sample with one prompt token and this response; behaviour log-probs are a function of the tokens. */
 export function sampleOf(

@@ -1,7 +1,6 @@
 /** The embedded engine behind a port of this machine, as `drmas serve --tinker` puts it there. */
 
-import { nodeHost } from '../../src/base/platform/node-host.js';
-import { listen } from '../../src/base/platform/servers/listen.js';
+import { listen, nodeHost } from '@drmas/engine/platform';
 import { openTinker, type TinkerRequest } from '../../src/tinker/server/open-tinker.js';
 
 export interface TinkerServer {

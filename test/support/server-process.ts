@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { messageOf } from '../../src/base/core/errors.js';
+import { messageOf } from '@drmas/engine/errors';
 import { deadline, stopwatch, takesTime } from './time-and-chance.js';
 
 /** Imports and compilation on a busy machine. */

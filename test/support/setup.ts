@@ -6,9 +6,9 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '@drmas/engine/errors';
 import fc from 'fast-check';
 import { afterAll, expect } from 'vitest';
-import { messageOf } from '../../src/base/core/errors.js';
 import { callsOfCaller } from '../../src/gateway/agents/attribution.js';
 
 // Files share their modules. An episode that a file leaves open would be one that calls of later files may belong to.

@@ -5,10 +5,10 @@
  * usage: node --expose-gc --import tsx test/support/steady-loop.ts STEPS THREADS
  */
 
-import { RandomStream, randomKey } from '../../src/base/core/random.js';
-import { Engine } from '../../src/engine/embedded/thread/engine.js';
-import { packSamples } from '../../src/engine/embedded/thread/sample-batch.js';
-import { selectKernels } from '../../src/engine/tensor/select.js';
+import { Engine } from '@drmas/engine/internal/embedded/thread/engine';
+import { packSamples } from '@drmas/engine/internal/embedded/thread/sample-batch';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import { selectKernels } from '@drmas/engine/node';
 import { plainAdamW } from './adamw.js';
 import { countAllocations } from './count-allocations.js';
 

@@ -2,8 +2,9 @@
  * A small game in which the policy decides when to stop, and the exact bias of estimators in it. Going on and stopping
  * have the same value, so the right gradient of each decision is 0: an expected advantage that differs is bias.
  */
-import type { TurnRecord } from '../../src/base/core/advantage.js';
-import { RandomStream } from '../../src/base/core/random.js';
+
+import { RandomStream } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import type { OpenEstimator } from '../../src/method/advantage/define-estimator.js';
 import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
 

@@ -1,6 +1,6 @@
-import type { Environment } from '../../src/base/platform.js';
-import type { SetRequest } from '../../src/engine/tensor/native/kernel-set.js';
-import { compileSets } from '../../src/engine/tensor/native/load-kernels.js';
+import type { SetRequest } from '@drmas/engine/internal/tensor/native/kernel-set';
+import { compileSets } from '@drmas/engine/internal/tensor/native/load-kernels';
+import type { Environment } from '@drmas/engine/platform';
 
 /** The native kernels that the daily tests compare, the default set first. */
 const DAILY_SETS: readonly SetRequest[] = [{}, { bfloat16Products: 'widened' }, { isa: 'avx2' }];

@@ -3,7 +3,7 @@
  *
  * usage: node --import tsx test/support/undisposed-policy.ts DIRECTORY
  */
-import { loadPolicy } from '../../src/engine/embedded/load-policy.js';
+import { loadPolicy } from '@drmas/engine/node';
 
 const policy = await loadPolicy(process.argv[2] ?? '', { threads: 1 });
 const sampling = { prompt: [2, 4], maxTokens: 1, temperature: 1, ignoreEos: true };

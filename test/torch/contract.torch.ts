@@ -2,11 +2,12 @@
  * The contract of backends on PyTorch: bit for bit on the processor, within rounding on the device of
  * `DRMAS_TEST_TORCH_DEVICE`.
  */
-import type { TorchDevice } from '../../src/base/host.js';
-import { nodeFiles } from '../../src/base/platform.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import { bytesTokenizer } from '../../src/engine/model/tokenizers/bytes.js';
-import { startTorch } from '../../src/engine/torch/start-torch.js';
+
+import type { WeightsSpec } from '@drmas/engine/contract';
+import type { TorchDevice } from '@drmas/engine/host';
+import { startTorch } from '@drmas/engine/internal/torch/start-torch';
+import { nodeFiles } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { backendContract } from '../contracts/backend/index.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { torchPython } from './torch-python.js';

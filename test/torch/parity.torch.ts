@@ -2,17 +2,23 @@
  * The engine on PyTorch beside the native one, in every family: from the same seeds both sample the same tokens over
  * three rounds of turns and updates, since first weights and random numbers come from the same place.
  */
+
+import {
+  type AdapterSettings,
+  type DecoderConfig,
+  type GenerateRequest,
+  type Generation,
+  type PolicyHandle,
+  PROJECTIONS,
+  type WeightsSpec,
+} from '@drmas/engine/contract';
+import type { EmbeddedBackend } from '@drmas/engine/embedded';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { startTorch } from '@drmas/engine/internal/torch/start-torch';
+import { randomKey } from '@drmas/engine/math';
+import { nodeFiles } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { randomKey } from '../../src/base/core/random.js';
-import { nodeFiles } from '../../src/base/platform.js';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../src/engine/contract/architecture.js';
-import type { PolicyHandle } from '../../src/engine/contract/handles.js';
-import type { GenerateRequest, Generation } from '../../src/engine/contract/sampling.js';
-import type { WeightsSpec } from '../../src/engine/contract/weights-spec.js';
-import type { EmbeddedBackend } from '../../src/engine/embedded/embedded-backend.js';
-import { startEmbedded } from '../../src/engine/embedded/start-embedded.js';
-import { bytesTokenizer } from '../../src/engine/model/tokenizers/bytes.js';
-import { startTorch } from '../../src/engine/torch/start-torch.js';
 import { sampleOf } from '../contracts/backend/subject.js';
 import { features, gemma, lfm2 } from '../contracts/decoder.js';
 import { plainAdamW } from '../support/adamw.js';

@@ -1,6 +1,7 @@
 /** Policies on devices of their own: the bits of one worker, and one clear line if one of two workers dies. */
+
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
-import { nodeHost } from '../../src/base/platform/node-host.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';

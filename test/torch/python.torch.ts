@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { torchPython } from './torch-python.js';
 
 const available = await torchPython();
-const cwd = fileURLToPath(new URL('../../python', import.meta.url));
+const cwd = fileURLToPath(new URL('../../packages/engine/python', import.meta.url));
 const run = (...words: string[]) =>
   spawnSync(process.env.DRMAS_PYTHON as string, words, {
     cwd,

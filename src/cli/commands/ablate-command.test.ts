@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { shellWord } from '@drmas/engine/host';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { evaluation } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
-import { shellWord } from '../../base/core/format.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
 import { lockRun } from '../../method/store/run-lock.js';
 
 let root: string;

@@ -1,4 +1,4 @@
-import { RecipeError } from '../../base/errors.js';
+import { RecipeError } from '@drmas/engine/errors';
 import { weightVectors } from '../../runs/studies.js';
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';

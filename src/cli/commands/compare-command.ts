@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
-import { ArgumentError } from '../../base/errors.js';
-import { commandText, nodeFiles } from '../../base/platform.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { RECIPE } from '../../method/store.js';
 import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand, severalArguments } from '../define-command.js';

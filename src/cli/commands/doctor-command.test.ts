@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { GpuReport } from '@drmas/engine/node';
+import { findVulkan } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { findVulkan } from '../../base/platform/vulkan-drivers.js';
-import type { GpuReport } from '../../engine/tensor/webgpu/inspect-gpu.js';
 import { gpuAdvice, gpuLines } from './doctor-command.js';
 
 const root = temporaryRoot();

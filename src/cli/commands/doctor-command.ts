@@ -1,9 +1,10 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { messageOf } from '../../base/errors.js';
-import { byteText } from '../../base/host.js';
-import { cacheDirectory, findVulkan, nodeFiles, packageVersion, type VulkanParts } from '../../base/platform.js';
+import { messageOf } from '@drmas/engine/errors';
+import { describeModel, type ModelOnDisk, modelsOnDisk } from '@drmas/engine/formats';
+import { byteText } from '@drmas/engine/host';
+import type { AdapterFacts, Bfloat16Products } from '@drmas/engine/kernels';
 import {
   deviceProblem,
   type GpuReport,
@@ -13,9 +14,8 @@ import {
   lookForTorch,
   type PythonReport,
   selectKernels,
-} from '../../engine/embedded.js';
-import { describeModel, type ModelOnDisk, modelsOnDisk } from '../../engine/formats.js';
-import type { AdapterFacts, Bfloat16Products } from '../../engine/tensor.js';
+} from '@drmas/engine/node';
+import { cacheDirectory, findVulkan, nodeFiles, packageVersion, type VulkanParts } from '@drmas/engine/platform';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';

@@ -1,7 +1,7 @@
-import { ArgumentError, messageOf } from '../../base/errors.js';
-import { EVENT_VERSION } from '../../base/events.js';
-import { systemClock } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
+import { ArgumentError, messageOf } from '@drmas/engine/errors';
+import { EVENT_VERSION } from '@drmas/engine/events';
+import { systemClock } from '@drmas/engine/host';
+import { nodeFiles } from '@drmas/engine/platform';
 import { evaluateRun } from '../../runs/index.js';
 import { interruptedForGood, jsonSink } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';

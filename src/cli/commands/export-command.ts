@@ -1,10 +1,10 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { isNoOptimizer, writeDirectory } from '../../base/disk.js';
-import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '../../base/errors.js';
-import { type Message, type Tool, user } from '../../base/nouns.js';
-import { commandText, nodeFiles, removeStale, TEMPORARY } from '../../base/platform.js';
-import { EXPORT_FORMATS, type ExportFormat } from '../../engine/backends.js';
-import { type AgentProfile, kindOfType, writeAgentProfile } from '../../engine/model.js';
+import { EXPORT_FORMATS, type ExportFormat } from '@drmas/engine/backends';
+import { isNoOptimizer, writeDirectory } from '@drmas/engine/disk';
+import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '@drmas/engine/errors';
+import { type AgentProfile, kindOfType, writeAgentProfile } from '@drmas/engine/model';
+import { type Message, type Tool, user } from '@drmas/engine/nouns';
+import { commandText, nodeFiles, removeStale, TEMPORARY } from '@drmas/engine/platform';
 import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf, requireServerOfRun, serverKeyOfRun } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';

@@ -1,14 +1,14 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ggufOf } from '@drmas/engine/internal/model/formats/gguf/gguf-model';
+import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import { nodeFiles } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { goldenModelFiles } from '../../../test/goldens.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { memoryFiles } from '../../../test/support/memory-files.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
-import { ggufOf } from '../../engine/model/formats/gguf/gguf-model.js';
-import { openModelDirectory } from '../../engine/model/formats/hugging-face-directory.js';
 import { exampleNames, exampleOf } from '../init/examples.js';
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url));

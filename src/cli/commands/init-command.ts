@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { ArgumentError, HubError, messageOf } from '../../base/errors.js';
-import { commandText, nodeFiles } from '../../base/platform.js';
-import { describeModel, modelDirectory } from '../../engine/formats.js';
+import { ArgumentError, HubError, messageOf } from '@drmas/engine/errors';
+import { describeModel, modelDirectory } from '@drmas/engine/formats';
+import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { text } from '../flags.js';
 import { exampleOf } from '../init/examples.js';

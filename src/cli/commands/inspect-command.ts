@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { LogError, messageOf, RunError } from '../../base/errors.js';
-import { codeOf, nodeFiles } from '../../base/platform.js';
+import { LogError, messageOf, RunError } from '@drmas/engine/errors';
+import { codeOf, nodeFiles } from '@drmas/engine/platform';
 import { changedRecords, RECIPE } from '../../method/store.js';
 import { collectLog, comparableEstimator, inspect } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';

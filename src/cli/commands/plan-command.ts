@@ -1,6 +1,6 @@
-import { RecipeError } from '../../base/errors.js';
-import type { RunListener } from '../../base/host.js';
-import { nodeHost } from '../../base/platform.js';
+import { RecipeError } from '@drmas/engine/errors';
+import type { RunListener } from '@drmas/engine/host';
+import { nodeHost } from '@drmas/engine/platform';
 import { RunDirectory } from '../../method/store.js';
 import { lastCheckpoint, requestStudy } from '../../runs/index.js';
 import {

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, extname, join, resolve, sep } from 'node:path';
-import { isObject, messageOf, RunError } from '../../base/errors.js';
+import { isObject, messageOf, RunError } from '@drmas/engine/errors';
 import { recipeJson } from '../../method/recipe.js';
 import { loadRecipe, shippedRecipes } from '../../method/recipe-files.js';
 import { resolveRecipe } from '../../runs/composition.js';

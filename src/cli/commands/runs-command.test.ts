@@ -1,11 +1,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { EventBody, RunFinished } from '@drmas/engine/events';
+import { systemClock } from '@drmas/engine/host';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step } from '../../../test/fixtures/run-events.js';
 import { drmas, functions, keyboardOf } from '../../../test/support/command-line.js';
-import { systemClock } from '../../base/core/clock.js';
-import type { EventBody, RunFinished } from '../../base/core/events.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { runCommandLine } from '../command-line.js';
 

@@ -1,6 +1,6 @@
-import { messageOf, RunError } from '../../base/errors.js';
-import type { Headline } from '../../base/nouns.js';
-import { codeOf } from '../../base/platform.js';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { Headline } from '@drmas/engine/nouns';
+import { codeOf } from '@drmas/engine/platform';
 import { findRuns, RUNS, runState } from '../../dashboard/report.js';
 import { RunDirectory } from '../../method/store.js';
 import { type RunFacts, RunFactsReader, type RunState, type ScorePoint } from '../../runs/analysis.js';

@@ -1,5 +1,5 @@
-import { excerpt } from '../../base/host.js';
-import type { Split } from '../../base/nouns.js';
+import { excerpt } from '@drmas/engine/host';
+import type { Split } from '@drmas/engine/nouns';
 import { loadTasks } from '../../method/index.js';
 import { requestStudy } from '../../runs/index.js';
 import { jsonText } from '../command-context.js';

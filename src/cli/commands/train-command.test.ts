@@ -5,12 +5,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { RunError } from '@drmas/engine/errors';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { started } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { eventually } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { RunError } from '../../base/core/errors.js';
 import type { RunPlace } from '../../runs/run/start-run.js';
 
 const root = temporaryRoot();

@@ -1,7 +1,7 @@
 import { isAbsolute, join } from 'node:path';
-import { ArgumentError, RunError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import { nodeFiles } from '../../base/platform.js';
+import { ArgumentError, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { nodeFiles } from '@drmas/engine/platform';
 import { RECIPE, RunDirectory } from '../../method/store.js';
 import { fetchRun, resumeIn, trainIn } from '../../runs/index.js';
 import { type CommandContext, jsonSink } from '../command-context.js';

@@ -1,7 +1,7 @@
 /** The examples of the package, and the files that `drmas init --example` writes for one. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
-import { ArgumentError, suggestion } from '../../base/errors.js';
+import { ArgumentError, suggestion } from '@drmas/engine/errors';
 import { packageRoot } from './project-manifest.js';
 
 const folder = join(packageRoot, 'examples');

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, sep } from 'node:path';
-import { ArgumentError, isObject, messageOf } from '../../base/errors.js';
+import { ArgumentError, isObject, messageOf } from '@drmas/engine/errors';
 
 /** The directory of this package, from its sources as from its compiled files. */
 export const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));

@@ -1,11 +1,11 @@
 /** Runs as tools of a coding agent. All paths lie in one folder; training and stopping need permission. */
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { ArgumentError, RunError } from '@drmas/engine/errors';
+import { excerpt } from '@drmas/engine/host';
+import { messageText, responseTokens, turnText } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { ArgumentError, RunError } from '../../base/errors.js';
-import { excerpt } from '../../base/host.js';
-import { messageText, responseTokens, turnText } from '../../base/nouns.js';
-import { nodeFiles } from '../../base/platform.js';
 import { RUNS } from '../../dashboard/report.js';
 import { RunCatalog } from '../../dashboard/watch.js';
 import { shippedRecipes } from '../../method/recipe-files.js';

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ArgumentError, RunError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
+import { ArgumentError, RunError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { RECIPE } from '../../method/store.js';
 
 const MOST_RUNS = 4;

@@ -1,6 +1,6 @@
+import type { RunEvent } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, step } from '../../../test/fixtures/run-events.js';
-import type { RunEvent } from '../../base/core/events.js';
 import { type RunSummary, summariseRun, summariseVariants } from '../../runs/analysis/ablation-summary.js';
 import { pairedDifferences } from '../../runs/analysis/paired-interval.js';
 import { ablationLines } from './ablation-printer.js';

@@ -1,5 +1,5 @@
 /** One problem's conversation before and after training, from the evaluations' episode files. */
-import { turnText } from '../../base/nouns.js';
+import { turnText } from '@drmas/engine/nouns';
 import type { StoredEpisode } from '../../method/store.js';
 import { taskWords } from '../../runs/analysis.js';
 import { visible, wrap } from './text-layout.js';

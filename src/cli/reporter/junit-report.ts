@@ -1,4 +1,4 @@
-import type { EvaluationEvent } from '../../base/events.js';
+import type { EvaluationEvent } from '@drmas/engine/events';
 import { percent } from './text-layout.js';
 
 /**

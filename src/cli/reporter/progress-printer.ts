@@ -10,10 +10,10 @@ import type {
   Spike,
   Step,
   Warmup,
-} from '../../base/events.js';
-import { isSilent, type PlayProgress, remedyOfFailure } from '../../base/host.js';
-import { mean } from '../../base/math.js';
-import { type Headline, measuresOf } from '../../base/nouns.js';
+} from '@drmas/engine/events';
+import { isSilent, type PlayProgress, remedyOfFailure } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
+import { type Headline, measuresOf } from '@drmas/engine/nouns';
 import { scoredText } from './score-printer.js';
 import type { StatusLines } from './screen.js';
 import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';

@@ -1,6 +1,6 @@
+import type { EvaluationEvent } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, started, step } from '../../../test/fixtures/run-events.js';
-import type { EvaluationEvent } from '../../base/core/events.js';
 import { emptyHistory, evaluationLine, measureLines, remember } from './progress-printer.js';
 import { evaluationLines, sliceLines } from './score-printer.js';
 import { summaryLines } from './summary-printer.js';

@@ -1,8 +1,8 @@
 /** An evaluation's scores by the parts of its tasks, and the reward of each agent. */
 
-import type { EvaluationEvent, EvaluationScores, Interval } from '../../base/events.js';
-import { type RunSpending, runSpending, type Spending, type TokenCount } from '../../base/host.js';
-import { measuresOf } from '../../base/nouns.js';
+import type { EvaluationEvent, EvaluationScores, Interval } from '@drmas/engine/events';
+import { type RunSpending, runSpending, type Spending, type TokenCount } from '@drmas/engine/host';
+import { measuresOf } from '@drmas/engine/nouns';
 import { BENCHMARK } from '../../teams/tasks.js';
 import { duration, grouped, percent, short, significant, table, wrap } from './text-layout.js';
 

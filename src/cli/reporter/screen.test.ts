@@ -1,6 +1,5 @@
+import { Secret, visible } from '@drmas/engine/host';
 import { describe, expect, it } from 'vitest';
-import { visible } from '../../base/core/format.js';
-import { Secret } from '../../base/core/secret.js';
 import { guardedStream, tone } from './screen.js';
 
 function written(...texts: string[]): string {

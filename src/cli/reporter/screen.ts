@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { type Secret, visible } from '../../base/host.js';
+import { type Secret, visible } from '@drmas/engine/host';
 
 /** A terminal, a file or a pipe for lines, and its abilities. */
 export interface Screen {

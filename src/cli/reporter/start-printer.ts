@@ -1,6 +1,5 @@
-import type { RunStarted } from '../../base/events.js';
-import type { ModelSpec } from '../../engine/model.js';
-import { isOtherModel, modelKindOf } from '../../engine/model.js';
+import type { RunStarted } from '@drmas/engine/events';
+import { isOtherModel, type ModelSpec, modelKindOf } from '@drmas/engine/model';
 import type { Recipe } from '../../method/recipe.js';
 import { lossSettings } from '../../method/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';

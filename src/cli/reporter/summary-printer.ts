@@ -1,9 +1,9 @@
 /** The report at the end of a run, from its events. */
 
-import type { EvaluationEvent } from '../../base/events.js';
-import { runSpending } from '../../base/host.js';
-import { finite, mean } from '../../base/math.js';
-import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '../../base/nouns.js';
+import type { EvaluationEvent } from '@drmas/engine/events';
+import { runSpending } from '@drmas/engine/host';
+import { finite, mean } from '@drmas/engine/math';
+import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '@drmas/engine/nouns';
 import { howToMove, payoffTable, unmovedAgents } from '../../runs/analysis.js';
 import type { RunHistory } from './progress-printer.js';
 import { scoredText, sliceLines, spendingLines } from './score-printer.js';

@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { EventBody, Step } from '@drmas/engine/events';
+import { tinyDecoder } from '@drmas/engine/model';
+import { nodeFiles } from '@drmas/engine/platform';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { evaluation, run as events, spike, stamped, started, step, warmup } from '../../../test/fixtures/run-events.js';
-import type { EventBody, Step } from '../../base/core/events.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
-import { tinyDecoder } from '../../engine/model/model-spec.js';
 import type { StoredEpisode } from '../../method/store/episode-files.js';
 import { writeEpisodes } from '../../method/store/episode-files.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import type { RunEvent, Spike, Step, Warmup } from '../../base/events.js';
-import type { PlayProgress } from '../../base/host.js';
-import { type Headline, headlineOf } from '../../base/nouns.js';
-import { commandText, nodeFiles } from '../../base/platform.js';
+import type { RunEvent, Spike, Step, Warmup } from '@drmas/engine/events';
+import type { PlayProgress } from '@drmas/engine/host';
+import { type Headline, headlineOf } from '@drmas/engine/nouns';
+import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { rivalOf } from '../../method/advantage.js';
 import type { Recipe } from '../../method/recipe.js';
 import { readEpisodes } from '../../method/store.js';

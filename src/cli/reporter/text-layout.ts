@@ -1,10 +1,10 @@
 /** Bars, tables and lines for people; core/format.ts formats numbers. */
 
 import { relative } from 'node:path';
-import { mean } from '../../base/math.js';
-import { commandText } from '../../base/platform.js';
+import { mean } from '@drmas/engine/math';
+import { commandText } from '@drmas/engine/platform';
 
-export { byteText, duration, grouped, percent, short, significant, visible } from '../../base/host.js';
+export { byteText, duration, grouped, percent, short, significant, visible } from '@drmas/engine/host';
 
 const bars = '▁▂▃▄▅▆▇█';
 

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { StoreError } from '../../base/errors.js';
+import { StoreError } from '@drmas/engine/errors';
 
 /** A store of files. A write is atomic: a reader sees the old or the new file, even if the writer dies. */
 export interface ObjectStore {

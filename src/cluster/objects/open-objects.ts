@@ -2,8 +2,8 @@
 
 import { copyFile, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { reasonOf, StoreError } from '../../base/errors.js';
-import { codeOf, flushDirectory, nodeFiles, TEMPORARY, temporaryName } from '../../base/platform.js';
+import { reasonOf, StoreError } from '@drmas/engine/errors';
+import { codeOf, flushDirectory, nodeFiles, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { checkObjects, type ObjectStore } from './object-store.js';
 import { S3Objects, s3Place } from './s3-objects.js';
 

@@ -7,9 +7,9 @@
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { filesBelow, SEAL, sealState, writeDirectory } from '../../base/disk.js';
-import { StoreError } from '../../base/errors.js';
-import { nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { filesBelow, SEAL, sealState, writeDirectory } from '@drmas/engine/disk';
+import { StoreError } from '@drmas/engine/errors';
+import { nodeFiles, TEMPORARY } from '@drmas/engine/platform';
 import { CHECKPOINTS, EVENTS, LOCK, requireFree } from '../../method/store.js';
 import type { ObjectStore } from './object-store.js';
 import { fetchFiles, sendFiles, writerName } from './sealed-copies.js';

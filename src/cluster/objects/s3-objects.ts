@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import type { CompletedPart, S3Client } from '@aws-sdk/client-s3';
+import { RecipeError, reasonOf, StoreError } from '@drmas/engine/errors';
 import pRetry from 'p-retry';
-import { RecipeError, reasonOf, StoreError } from '../../base/errors.js';
 import type { ObjectStore } from './object-store.js';
 
 /** The package of the client. */

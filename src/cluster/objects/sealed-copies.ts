@@ -1,10 +1,10 @@
 /** Directories in an object store, each complete or ignored: the file that seals a directory comes last. */
 import { dirname, join } from 'node:path';
+import { filesBelow, SEAL } from '@drmas/engine/disk';
+import { StoreError } from '@drmas/engine/errors';
+import type { SharedDirectories } from '@drmas/engine/host';
+import { nodeFiles } from '@drmas/engine/platform';
 import pLimit from 'p-limit';
-import { filesBelow, SEAL } from '../../base/disk.js';
-import { StoreError } from '../../base/errors.js';
-import type { SharedDirectories } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
 import { timeStamp } from '../../method/store.js';
 import type { ObjectStore } from './object-store.js';
 

@@ -1,8 +1,8 @@
+import type { TextBackend } from '@drmas/engine/contract';
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Episode, Turn } from '../../base/core/episode.js';
-import type { TextBackend } from '../../engine/contract/text-backend.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { playEpisode } from '../../teams/rollout/play-episode.js';

@@ -1,8 +1,9 @@
 /** Compares an episode that a worker hands in with the answers that the run itself sampled for it. */
+
+import type { GenerateRequest, Generation, Sampling, TextRequest, Utterance } from '@drmas/engine/contract';
+import { isObject, isSmall, messageOf, parseAt } from '@drmas/engine/errors';
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { isObject, isSmall, messageOf, parseAt } from '../../base/errors.js';
-import type { Episode, Turn } from '../../base/nouns.js';
-import type { GenerateRequest, Generation, Sampling, TextRequest, Utterance } from '../../engine/contract.js';
 import {
   type AgentSettings,
   finiteReward,

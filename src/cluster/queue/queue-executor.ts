@@ -1,9 +1,9 @@
 /** Plays episodes on a queue: workers take them. If a worker disappears, another one plays its episodes again. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf, RecipeError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import { commandText, isLoopback, listen } from '../../base/platform.js';
+import { messageOf, RecipeError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { commandText, isLoopback, listen } from '@drmas/engine/platform';
 import type { Recipe, RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';
 import { groupsByEpisode, type RolloutExecutor } from '../../teams/rollout.js';

@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
+import { RecipeError } from '@drmas/engine/errors';
 import fc from 'fast-check';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { RecipeError } from '../../base/core/errors.js';
 import { AnnouncementError, QueueKey, queueKey } from './queue-key.js';
 import { connectRedis, queueModules } from './redis.js';
 

@@ -2,10 +2,10 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { messageOf, RecipeError } from '@drmas/engine/errors';
+import { Secret } from '@drmas/engine/host';
+import { codeOf, type Environment, isEqual, temporaryName } from '@drmas/engine/platform';
 import envPaths from 'env-paths';
-import { messageOf, RecipeError } from '../../base/errors.js';
-import { Secret } from '../../base/host.js';
-import { codeOf, type Environment, isEqual, temporaryName } from '../../base/platform.js';
 import { type Announcement, announcement } from './wire.js';
 
 /** The variable that holds the key. */

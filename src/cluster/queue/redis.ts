@@ -1,7 +1,8 @@
 /** BullMQ and its Redis client. Both are optional packages for rollouts on a queue. */
+
+import { messageOf, RecipeError } from '@drmas/engine/errors';
 import type { Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { messageOf, RecipeError } from '../../base/errors.js';
 
 export interface QueueModules {
   readonly Queue: typeof Queue;

@@ -1,9 +1,9 @@
+import { EndpointError, TrainingError } from '@drmas/engine/errors';
+import type { Episode } from '@drmas/engine/nouns';
+import { packageVersion } from '@drmas/engine/platform';
 import { describe, expect, it, vi } from 'vitest';
 import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { oneCallTeam as team } from '../../../test/support/tiny-run.js';
-import type { Episode } from '../../base/core/episode.js';
-import { EndpointError, TrainingError } from '../../base/core/errors.js';
-import { packageVersion } from '../../base/platform/package-version.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import type { PlayRequest } from '../../teams/rollout/remote-speakers.js';

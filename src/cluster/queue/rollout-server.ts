@@ -1,11 +1,11 @@
 /** The server of a run for its workers: they register, take episodes, call policies and return the episodes. */
 import { randomBytes } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { DialectError, isGoneForGood, issuesText, messageOf, TrainingError } from '@drmas/engine/errors';
+import { excerpt, visible } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
+import { guardOf, isEqual, packageVersion } from '@drmas/engine/platform';
 import { Hono } from 'hono';
-import { DialectError, isGoneForGood, issuesText, messageOf, TrainingError } from '../../base/errors.js';
-import { excerpt, visible } from '../../base/host.js';
-import type { Episode } from '../../base/nouns.js';
-import { guardOf, isEqual, packageVersion } from '../../base/platform.js';
 import { bodyBytes } from '../../gateway/dialects.js';
 import type { GatewaySettings } from '../../gateway/settings.js';
 import type { RecipeCode } from '../../method/recipe.js';

@@ -1,8 +1,8 @@
 /** The messages between a run and its workers. Redis has the run's address; everything else goes over HTTP. */
 import { deserialize, serialize } from 'node:v8';
+import type { Generation, Utterance } from '@drmas/engine/contract';
+import { DialectError } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { DialectError } from '../../base/errors.js';
-import type { Generation, Utterance } from '../../engine/contract.js';
 import type { GatewaySettings } from '../../gateway/settings.js';
 import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../teams/rollout.js';
 

@@ -5,9 +5,9 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
-import { RunError } from '../../base/errors.js';
-import { shellWord } from '../../base/host.js';
-import { packageVersion } from '../../base/platform.js';
+import { RunError } from '@drmas/engine/errors';
+import { shellWord } from '@drmas/engine/host';
+import { packageVersion } from '@drmas/engine/platform';
 import { localFiles } from '../../method/recipe-files.js';
 
 export interface ProjectPackage {

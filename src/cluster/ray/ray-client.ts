@@ -1,9 +1,9 @@
 /** Ray's Jobs API over HTTP, at the address of the head's dashboard (port 8265). It needs no key. */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { BackendError, RunError, reasonOf } from '@drmas/engine/errors';
 import pRetry from 'p-retry';
 import { z } from 'zod';
-import { BackendError, RunError, reasonOf } from '../../base/errors.js';
 
 const jobSchema = z.object({
   status: z.enum(['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'STOPPED']),

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
+import { filesBelow } from '@drmas/engine/disk';
+import { cacheDirectory, nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { type CompiledProgram, compiledProgram } from '../../../test/support/compiled-program.js';
@@ -12,9 +14,6 @@ import { S3_REGION, type S3Fake, s3Fake } from '../../../test/support/s3-fake.js
 import { eventually } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { lines, timeless, twoVariants, WAIT, writeTinyStudy } from '../../../test/support/tiny-study.js';
-import { filesBelow } from '../../base/files/digests.js';
-import { cacheDirectory } from '../../base/platform/cache-directory.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
 
 const root = temporaryRoot();
 let file: string;

@@ -2,10 +2,9 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BackendError, isObject, reasonOf, TrainingError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import type { Host } from '../../base/host.js';
-import { excerpt, shellWord } from '../../base/host.js';
+import { BackendError, isObject, reasonOf, TrainingError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { excerpt, type Host, shellWord } from '@drmas/engine/host';
 import type { Recipe } from '../../method/recipe.js';
 import type { RunDirectory } from '../../method/store.js';
 import { openObjects } from '../objects/open-objects.js';

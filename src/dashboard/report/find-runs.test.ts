@@ -1,8 +1,8 @@
 import { mkdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RunError } from '@drmas/engine/errors';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { RunError } from '../../base/core/errors.js';
 import type { AblationRecord } from '../../method/store/ablation-record.js';
 import { findRuns, lastWritten, listedAblation } from './find-runs.js';
 

@@ -2,8 +2,8 @@ import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { RunError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
+import { RunError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import {
   ABLATION,
   type AblationRecord,

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { RunError } from '../../base/errors.js';
-import { percent, significant, visible } from '../../base/host.js';
+import { RunError } from '@drmas/engine/errors';
+import { percent, significant, visible } from '@drmas/engine/host';
 import { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, type ScorePoint } from '../../runs/analysis.js';
 
 /** The first bytes of a report. `drmas report` overwrites only files that start with them. */

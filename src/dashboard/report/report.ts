@@ -1,6 +1,6 @@
 import { basename, resolve } from 'node:path';
-import { messageOf, RunError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { readAblation } from '../../method/store.js';
 import { type ListedAblation, TextPool } from '../../runs/analysis.js';
 import { type FoundRun, findRuns, listedAblation } from './find-runs.js';

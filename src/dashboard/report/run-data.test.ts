@@ -1,11 +1,11 @@
 import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LogError } from '@drmas/engine/errors';
+import type { Spike } from '@drmas/engine/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { started } from '../../../test/fixtures/run-events.js';
 import { madeUpEpisode, prepareRun, recordRun } from '../../../test/support/recorded-run.js';
-import { LogError } from '../../base/core/errors.js';
-import type { Spike } from '../../base/core/events.js';
 import { storedEpisode } from '../../method/store/episode-files.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { LOCK } from '../../method/store/run-lock.js';

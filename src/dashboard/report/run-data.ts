@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
-import { isObject } from '../../base/errors.js';
-import type { RunEvent, Spike } from '../../base/events.js';
-import { nodeFiles } from '../../base/platform.js';
+import { isObject } from '@drmas/engine/errors';
+import type { RunEvent, Spike } from '@drmas/engine/events';
+import { nodeFiles } from '@drmas/engine/platform';
 import {
   changedRecords,
   EPISODES,

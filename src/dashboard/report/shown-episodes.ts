@@ -1,8 +1,8 @@
 /** Converts episodes on disk to the data that a page shows. */
 
-import { isObject } from '../../base/errors.js';
-import { mean } from '../../base/math.js';
-import { messageText, responseTokens, turnText } from '../../base/nouns.js';
+import { isObject } from '@drmas/engine/errors';
+import { mean } from '@drmas/engine/math';
+import { messageText, responseTokens, turnText } from '@drmas/engine/nouns';
 import type { StoredEpisode } from '../../method/store.js';
 import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt } from '../../method/store.js';
 import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn, taskTitle } from '../../runs/analysis.js';

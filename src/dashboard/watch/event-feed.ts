@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunEvent } from '../../base/events.js';
-import { nodeFiles } from '../../base/platform.js';
+import type { RunEvent } from '@drmas/engine/events';
+import { nodeFiles } from '@drmas/engine/platform';
 import { changedRecords, EPISODES, EVENTS, RunDirectory } from '../../method/store.js';
 import type { EpisodeFile, FeedMessage, ListedRun } from '../../runs/analysis.js';
 import { changeEvents } from '../report/run-data.js';

@@ -1,9 +1,9 @@
 import { appendFile, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LogError } from '@drmas/engine/errors';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { LogError } from '../../base/errors.js';
 import { LogTail } from './log-tail.js';
 
 let root: string;

@@ -1,7 +1,7 @@
 import { constants } from 'node:buffer';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { LogError } from '../../base/errors.js';
-import { codeOf } from '../../base/platform.js';
+import { LogError } from '@drmas/engine/errors';
+import { codeOf } from '@drmas/engine/platform';
 
 /** The most bytes of one read. */
 const PIECE = 1 << 18;

@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path';
-import { isObject, messageOf, RunError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import { excerpt } from '../../base/host.js';
+import { isObject, messageOf, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { excerpt } from '@drmas/engine/host';
 import { EVENTS, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
 import { type ListedAblation, type ListedRun, RunFactsReader } from '../../runs/analysis.js';
 import { type FoundRun, findRuns, listedAblation, runState } from '../report/find-runs.js';

@@ -3,13 +3,13 @@ import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, truncate, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { RunError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stamped, step } from '../../../test/fixtures/run-events.js';
 import { drmas } from '../../../test/support/command-line.js';
 import { hostile, recordRun } from '../../../test/support/recorded-run.js';
-import { RunError } from '../../base/core/errors.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
 import { writeAblation } from '../../method/store/ablation-record.js';
 import { readEvents, readRows } from '../../method/store/event-log.js';
 import { EpisodeIndexes } from './episodes/episode-index.js';

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { ArgumentError, DialectError, messageOf, RunError } from '@drmas/engine/errors';
+import { chosenToken, type Environment, type GuardedApp, guardOf, listen } from '@drmas/engine/platform';
 import { Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import { z } from 'zod';
-import { ArgumentError, DialectError, messageOf, RunError } from '../../base/errors.js';
-import { chosenToken, type Environment, type GuardedApp, guardOf, listen } from '../../base/platform.js';
 import type { FeedMessages } from '../../runs/analysis.js';
 import { pageDirectory } from '../report/page.js';
 import { addEpisodeRoutes } from './episodes/episode-routes.js';

@@ -1,5 +1,5 @@
 /** The connections that an episode offers to code written for other frameworks. */
-import { DialectError, ownValue } from '../../base/errors.js';
+import { DialectError, ownValue } from '@drmas/engine/errors';
 import type { AgentWays, Ask } from '../../teams/index.js';
 import type { AdaptedAgents, EpisodeInPlay, MeasurePrompt } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';

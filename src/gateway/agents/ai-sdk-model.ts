@@ -1,5 +1,5 @@
 /** An agent as a model of AI SDK's interface. */
-import { DialectError } from '../../base/errors.js';
+import { DialectError } from '@drmas/engine/errors';
 import type {
   ContentPart,
   LanguageModel,

@@ -1,6 +1,6 @@
 /** Reads a call of AI SDK's interface as a request to a model. */
-import { ArgumentError, isObject } from '../../base/errors.js';
-import type { Message, Tool, ToolCall } from '../../base/nouns.js';
+import { ArgumentError, isObject } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall } from '@drmas/engine/nouns';
 import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../../teams/index.js';
 import type { ModelRequest } from '../dialects/dialect.js';
 import { given } from '../dialects/request-fields.js';

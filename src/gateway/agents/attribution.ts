@@ -1,7 +1,8 @@
 /** Finds the episode that a model call belongs to, if the call itself does not name one. */
-import { onAbort } from '../../base/async.js';
-import { UnattributedCallError } from '../../base/errors.js';
-import { currentScope, type Scope } from '../../base/platform.js';
+
+import { UnattributedCallError } from '@drmas/engine/errors';
+import { onAbort } from '@drmas/engine/host';
+import { currentScope, type Scope } from '@drmas/engine/platform';
 import type { AgentWays, EpisodeWays } from '../../teams/index.js';
 import type { MeasurePrompt } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';

@@ -1,8 +1,9 @@
 /** A model of AI SDK that answers for a frozen agent: the way out, where `agentModel` is the way in. */
-import { ArgumentError, EndpointError, isObject } from '../../base/errors.js';
-import type { Message } from '../../base/nouns.js';
-import type { CompleteText, TextReply } from '../../engine/backends.js';
-import type { TextRequest } from '../../engine/contract.js';
+
+import type { TextRequest } from '@drmas/engine/contract';
+import type { CompleteText, TextReply } from '@drmas/engine/endpoints';
+import { ArgumentError, EndpointError, isObject } from '@drmas/engine/errors';
+import type { Message } from '@drmas/engine/nouns';
 import type { AnyLanguageModel } from './trainable.js';
 
 /** The parts of an answer of interface version 2, 3 or 4 that a turn keeps. */

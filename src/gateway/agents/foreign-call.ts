@@ -1,6 +1,5 @@
 /** How a foreign call of a model becomes a call of an agent. */
-import type { Turn } from '../../base/nouns.js';
-import { responseTokens } from '../../base/nouns.js';
+import { responseTokens, type Turn } from '@drmas/engine/nouns';
 import type { Ask, AskOptions } from '../../teams/index.js';
 import type { EpisodeInPlay, ForeignAskOptions } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';

@@ -1,4 +1,4 @@
-import { ArgumentError } from '../../base/errors.js';
+import { ArgumentError } from '@drmas/engine/errors';
 import type { GatewayConnection } from '../../teams/index.js';
 
 function absent(): never {

@@ -1,6 +1,6 @@
 /** Agents for clients of OpenAI's API in this process: the app of the gateway, called without a socket. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { UnattributedCallError } from '../../base/errors.js';
+import { UnattributedCallError } from '@drmas/engine/errors';
 import { modelApp } from '../dialects/model-app.js';
 import { type AgentAdapter, callsOfCaller, type EpisodeCalls } from './attribution.js';
 import { promptTokens } from './gateway/prompt-tokens.js';

@@ -1,9 +1,9 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import { generateText, type LanguageModel, streamText } from 'ai';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { takesTime } from '../../../test/support/time-and-chance.js';
-import { ArgumentError } from '../../base/core/errors.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../../teams/team/agent.js';
 import { defineTeam } from '../../teams/team/team.js';

@@ -1,4 +1,4 @@
-import { ArgumentError, isObject } from '../../base/errors.js';
+import { ArgumentError, isObject } from '@drmas/engine/errors';
 import type { LanguageModel, ModelResult, ModelStreamPart, ModelWarning } from '../../teams/index.js';
 import { agentModel } from './ai-sdk-model.js';
 import { callsOfCaller, currentCalls } from './attribution.js';

@@ -1,5 +1,5 @@
 /** Parts that the answers of several dialects share. */
-import { BackendError, type DialectError } from '../../base/errors.js';
+import { BackendError, type DialectError } from '@drmas/engine/errors';
 import type { ModelAnswer, ModelDelta } from './dialect.js';
 
 /**

@@ -1,7 +1,8 @@
 /** Chat completions, as OpenAI defines them and as vLLM extends them by token ids. */
+
+import { DialectError, exactJson } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { DialectError, exactJson } from '../../base/errors.js';
-import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
 import {

@@ -1,6 +1,6 @@
 /** The common form of all wire dialects: one model call, and its answer. */
-import type { DialectError } from '../../base/errors.js';
-import type { JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
+import type { DialectError } from '@drmas/engine/errors';
+import type { JsonSchema, Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 
 /** The sampling that a request wishes for. A server of a run in training has its recipe's and ignores it. */
 export interface WishedSampling {

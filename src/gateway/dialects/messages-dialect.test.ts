@@ -1,7 +1,7 @@
+import { exactJson } from '@drmas/engine/errors';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { dialectContract } from '../../../test/contracts/dialect.js';
-import { exactJson } from '../../base/core/exact-json.js';
 import { messagesDialect } from './messages-dialect.js';
 import { modelApp } from './model-app.js';
 import { parsedBody } from './request-body.js';

@@ -1,8 +1,8 @@
 /** Anthropic's messages. */
+
+import { type DialectError, exactJson, isObject, parseWithSource } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import type { DialectError } from '../../base/errors.js';
-import { exactJson, isObject, parseWithSource } from '../../base/errors.js';
-import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { wholeDeltas } from './answer-parts.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
 import {

@@ -1,7 +1,8 @@
 /** Models behind the HTTP interfaces that clients know: one app for any models. It runs wherever fetch does. */
+
+import { DialectError, EpisodeOverError, exactJson, messageOf, suggestion } from '@drmas/engine/errors';
+import { visible } from '@drmas/engine/host';
 import { type Context, Hono } from 'hono';
-import { DialectError, EpisodeOverError, exactJson, messageOf, suggestion } from '../../base/errors.js';
-import { visible } from '../../base/host.js';
 import { openAiError, wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';

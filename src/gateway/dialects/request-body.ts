@@ -1,4 +1,4 @@
-import { DialectError, nestsTooDeep, parseWithSources } from '../../base/errors.js';
+import { DialectError, nestsTooDeep, parseWithSources } from '@drmas/engine/errors';
 
 /** Far more than any model's context; a conversation of a million tokens has about 5 MB. */
 export const MOST_BYTES = 16e6;

@@ -1,7 +1,8 @@
 /** Parts that the requests of all dialects share: limits, texts in parts, tools, and error messages. */
+
+import { DialectError, isObject, issuesText, ownValue } from '@drmas/engine/errors';
+import type { JsonSchema, Tool, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { DialectError, isObject, issuesText, ownValue } from '../../base/errors.js';
-import type { JsonSchema, Tool, ToolChoice } from '../../base/nouns.js';
 
 /** The most messages: no model could read a longer conversation. */
 export const MOST_MESSAGES = 10_000;

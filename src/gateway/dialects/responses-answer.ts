@@ -1,6 +1,6 @@
 /** The answers of the responses interface: the object, and the events by which a stream builds it up. */
-import { type DialectError, exactJson } from '../../base/errors.js';
-import type { ToolCall } from '../../base/nouns.js';
+import { type DialectError, exactJson } from '@drmas/engine/errors';
+import type { ToolCall } from '@drmas/engine/nouns';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
 

@@ -1,7 +1,8 @@
 /** The responses interface of OpenAI, as far as it needs no state between requests. */
+
+import { DialectError } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { DialectError } from '../../base/errors.js';
-import type { Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import { openAiError } from './answer-parts.js';
 import type { Dialect, ModelRequest, Recall } from './dialect.js';
 import {

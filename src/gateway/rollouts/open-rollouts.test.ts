@@ -1,5 +1,5 @@
+import { RecipeError } from '@drmas/engine/errors';
 import { expect, it } from 'vitest';
-import { RecipeError } from '../../base/core/errors.js';
 import { openRollouts } from './open-rollouts.js';
 import { rolloutContext } from './rollouts.js';
 

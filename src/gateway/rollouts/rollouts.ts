@@ -1,6 +1,6 @@
 /** Puts together what episodes need in Node: in the trainer, in a thread, in a worker of a queue, without a model. */
 
-import { runInScope } from '../../base/platform.js';
+import { runInScope } from '@drmas/engine/platform';
 import type { RolloutContext, RolloutSettings } from '../../teams/rollout.js';
 import { adaptAgents } from '../agents/adapt-agents.js';
 import type { OpenGateway } from '../agents/gateway/open-gateway.js';

@@ -1,8 +1,6 @@
+import { klOfRatio, lossNamed, type PolicyLossInput, policyLoss } from '@drmas/engine/loss';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { klOfRatio } from '../../engine/loss/kl.js';
-import { lossNamed } from '../../engine/loss/loss-spec.js';
-import { type PolicyLossInput, policyLoss } from '../../engine/loss/policy-loss.js';
 import { ktoLoss } from './kto.js';
 
 const spec = lossNamed({ type: 'kto', beta: 0.5, desirable: 1, undesirable: 2 }, [ktoLoss]);

@@ -1,5 +1,5 @@
+import { defineLoss, type KnownLoss, klOfRatio } from '@drmas/engine/loss';
 import { z } from 'zod';
-import { defineLoss, type KnownLoss, klOfRatio } from '../../engine/loss.js';
 
 /**
  * KTO (Ethayarajh et al. 2024, arXiv 2402.01306, eq. 8): lambda - value, value = lambda σ(±beta (log r - z)) with r the

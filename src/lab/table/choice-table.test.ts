@@ -1,15 +1,12 @@
+import type { GenerateRequest, OptimizerSettings, WeightsSpec } from '@drmas/engine/contract';
+import { ArgumentError } from '@drmas/engine/errors';
+import { createReferenceKernels } from '@drmas/engine/kernels';
+import { randomKey } from '@drmas/engine/math';
+import type { ChoiceTableSpec, Sequence } from '@drmas/engine/model';
+import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend/index.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { ArgumentError } from '../../base/core/errors.js';
-import { randomKey } from '../../base/core/random.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
-import type { OptimizerSettings } from '../../engine/contract/optimizer-settings.js';
-import type { GenerateRequest } from '../../engine/contract/sampling.js';
-import type { WeightsSpec } from '../../engine/contract/weights-spec.js';
-import type { Sequence } from '../../engine/model/decoder/packed-batch.js';
-import type { ChoiceTableSpec } from '../../engine/model.js';
-import { createReferenceKernels } from '../../engine/tensor/reference/reference.js';
 import { ChoiceTable } from './choice-table.js';
 import { TableBackend } from './table-backend.js';
 

@@ -1,7 +1,5 @@
 /** A table of logits over named choices, with its gradient and its optimiser: a policy without a language model. */
 
-import { ArgumentError } from '../../base/errors.js';
-import { uniformAt } from '../../base/math.js';
 import {
   type GenerateRequest,
   type Generation,
@@ -9,18 +7,23 @@ import {
   type OptimStepSettings,
   scaleOfDraws,
   scaleOfScores,
-} from '../../engine/contract.js';
-import type { ChoiceTableSpec, Sequence, SequenceScores, Upstream } from '../../engine/model.js';
+} from '@drmas/engine/contract';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { HostKernels } from '@drmas/engine/kernels';
+import { uniformAt } from '@drmas/engine/math';
 import {
+  type ChoiceTableSpec,
   clippedStep,
   contextOf,
   FlatOptimizer,
   gradientNorm,
   requireFinite,
+  type Sequence,
+  type SequenceScores,
   type TrainedPart,
   tableSize,
-} from '../../engine/model.js';
-import type { HostKernels } from '../../engine/tensor.js';
+  type Upstream,
+} from '@drmas/engine/model';
 
 /** The names and the length that decide the shape of a table. */
 export type TableShape = Omit<ChoiceTableSpec, 'type'>;

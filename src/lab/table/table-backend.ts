@@ -1,10 +1,10 @@
+import type { BackendDeclaration } from '@drmas/engine/backends';
+import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '@drmas/engine/contract';
+import { BackendError, RunError } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
+import { lossTypes } from '@drmas/engine/loss';
+import { type ChoiceTableSpec, optimizerTypes } from '@drmas/engine/model';
 import { z } from 'zod';
-import { BackendError, RunError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import type { BackendDeclaration } from '../../engine/backends.js';
-import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '../../engine/contract.js';
-import { lossTypes } from '../../engine/loss.js';
-import { type ChoiceTableSpec, optimizerTypes } from '../../engine/model.js';
 import { readTable } from './table-files.js';
 import { TablePolicy, type TableRoom, tableOf } from './table-policy.js';
 

@@ -1,10 +1,10 @@
 /** A table of choices on disk: one file that a person can read, and the optimiser's state beside it. */
+
+import { CheckpointError } from '@drmas/engine/errors';
+import { parseJson, parseWith, readOrRefuse } from '@drmas/engine/formats';
+import type { Files } from '@drmas/engine/host';
+import { type OptimizerState, optimizerTypes, tableSize } from '@drmas/engine/model';
 import { z } from 'zod';
-import { CheckpointError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { parseJson, parseWith, readOrRefuse } from '../../engine/formats.js';
-import type { OptimizerState } from '../../engine/model.js';
-import { optimizerTypes, tableSize } from '../../engine/model.js';
 import type { TableShape } from './choice-table.js';
 
 const TABLE = 'choices.json';

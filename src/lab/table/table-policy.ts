@@ -1,7 +1,4 @@
-import { ArgumentError, BackendError, CheckpointError, NonFiniteError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
-import { forwardBackward } from '../../engine/backends.js';
+import { forwardBackward } from '@drmas/engine/backends';
 import type {
   ForwardBackwardResult,
   GenerateRequest,
@@ -11,10 +8,13 @@ import type {
   OptimStepSettings,
   PolicyHandle,
   StateOptions,
-} from '../../engine/contract.js';
-import type { ForwardBackwardOptions } from '../../engine/loss.js';
-import { createReferenceKernels } from '../../engine/tensor.js';
-import { choicesTokenizer } from '../../engine/tokens.js';
+} from '@drmas/engine/contract';
+import { ArgumentError, BackendError, CheckpointError, NonFiniteError } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
+import { createReferenceKernels } from '@drmas/engine/kernels';
+import type { ForwardBackwardOptions } from '@drmas/engine/loss';
+import type { Tokenizer, TrainingSample } from '@drmas/engine/nouns';
+import { choicesTokenizer } from '@drmas/engine/tokens';
 import { ChoiceTable, type TableShape } from './choice-table.js';
 import { readTable, type TableState, writeTable } from './table-files.js';
 

@@ -1,8 +1,9 @@
 /** Bounds of advantages, and cases in which estimators agree. */
+
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, reward, turns } from '../../../test/support/estimator-variants.js';
-import type { TurnRecord } from '../../base/core/advantage.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './estimators/index.js';
 

@@ -1,9 +1,10 @@
 /** Identity (whose statistics a turn is measured against) and frequency (what counts as one value there). */
+
+import { mean, standardDeviation } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, reward, turns } from '../../../test/support/estimator-variants.js';
-import type { TurnRecord } from '../../base/core/advantage.js';
-import { mean, standardDeviation } from '../../base/core/statistics.js';
 import type { Estimator } from './estimators/index.js';
 
 const turnOf = (episode: string, agent: string, turn: number, value: number, task = 'a'): TurnRecord => ({

@@ -1,8 +1,9 @@
 /**
  * The declaration of an estimator. Its file contains everything that recipes, checks, laws, studies and documents need.
  */
+
+import { parseSpec } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { parseSpec } from '../../base/errors.js';
 import { type Settings, settingsSchema } from './named-choices.js';
 import { advanceNormalise, hasScoresOf, normalise, type Rule } from './normalise.js';
 import type { TurnBatch } from './turn-batch.js';

@@ -1,5 +1,5 @@
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import type { TurnRecord } from '../../base/core/advantage.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';

@@ -1,4 +1,4 @@
-import type { TurnRecord } from '../../base/nouns.js';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { type AgentCalls, agentCalls } from './analysis/agent-calls.js';
 import type { Advantages, EstimatorDeclaration, EstimatorState, OpenEstimator } from './define-estimator.js';
 import { type Estimator, openEstimator } from './estimators/index.js';

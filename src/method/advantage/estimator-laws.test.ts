@@ -1,9 +1,10 @@
 /** The laws of advantages, for every estimator with every combination of its choices. */
+
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { equalEpisodes, expectClose, flat, plain, turns, variants } from '../../../test/support/estimator-variants.js';
 import { byType, inEach } from '../../../test/support/expectations.js';
-import type { TurnRecord } from '../../base/core/advantage.js';
 import { type Estimator, estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { standard } from '../../runs/composition/standard.js';
 import { LARGEST } from '../../teams/rollout/reward-values.js';

@@ -1,6 +1,6 @@
 /** Chooses the groups of episodes that an update learns from. */
-import { ArgumentError } from '../../base/errors.js';
-import { differ, standardDeviation } from '../../base/math.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import { differ, standardDeviation } from '@drmas/engine/math';
 
 /**
  * DAPO's dynamic sampling (Yu et al. 2025, eq. 11) keeps groups whose episodes differ. RAGEN's filter (Wang et al.

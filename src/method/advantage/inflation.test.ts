@@ -1,6 +1,6 @@
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { TurnRecord } from '../../base/core/advantage.js';
 import { agentCalls } from './analysis/agent-calls.js';
 import { type Estimator, openEstimator } from './estimators/index.js';
 import { predictedInflation } from './inflation.js';

@@ -1,10 +1,10 @@
 /** Laws of single estimators, in addition to the laws of all. */
+
+import { RandomStream, standardDeviation } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat, plain, reward, turns } from '../../../test/support/estimator-variants.js';
-import type { TurnRecord } from '../../base/core/advantage.js';
-import { RandomStream } from '../../base/core/random.js';
-import { standardDeviation } from '../../base/core/statistics.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import type { Estimator } from './estimators/index.js';
 

@@ -1,7 +1,7 @@
+import { RandomStream } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { TurnRecord } from '../../base/core/advantage.js';
-import { RandomStream } from '../../base/core/random.js';
 import { type Estimator, openEstimator } from './estimators/index.js';
 import { ownShares } from './own-share.js';
 import { TurnBatch } from './turn-batch.js';

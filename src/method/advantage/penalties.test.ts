@@ -1,9 +1,10 @@
 /** What an estimator declares about penalties and a KL in the reward, against what it computes. */
+
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { plain, turns, variants } from '../../../test/support/estimator-variants.js';
 import { byType } from '../../../test/support/expectations.js';
-import type { TurnRecord } from '../../base/core/advantage.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { standard } from '../../runs/composition/standard.js';
 import { openEstimator } from './estimators/index.js';

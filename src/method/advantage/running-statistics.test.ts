@@ -1,7 +1,7 @@
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { turns } from '../../../test/support/estimator-variants.js';
-import type { TurnRecord } from '../../base/core/advantage.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { estimateStep } from './estimate.js';
 import type { Estimator } from './estimators/index.js';

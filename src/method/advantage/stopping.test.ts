@@ -1,8 +1,9 @@
 /** The law of the decision to stop: the bias of the natural return of turns, in closed form, exact and measured. */
+
+import { mean, standardDeviation } from '@drmas/engine/math';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { drawEpisodes, hiddenBonus, type StoppingGame } from '../../../test/support/stopping-game.js';
-import { mean, standardDeviation } from '../../base/core/statistics.js';
 import { standard } from '../../runs/composition/standard.js';
 import { defineEstimator, type OpenEstimator } from './define-estimator.js';
 import { openEstimator } from './estimators/index.js';

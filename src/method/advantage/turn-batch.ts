@@ -1,5 +1,5 @@
-import { ArgumentError } from '../../base/errors.js';
-import type { TurnRecord } from '../../base/nouns.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { type Groups, groupBy, parentsOf, statisticsOf, within } from './groups.js';
 import type { EpisodeScore } from './named-choices.js';
 

@@ -1,8 +1,9 @@
 /** A choice changes the advantages, or the estimator says that it has no effect beside the others. */
+
+import { RandomStream } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { TurnRecord } from '../../base/core/advantage.js';
-import { RandomStream } from '../../base/core/random.js';
 import { standard } from '../../runs/composition/standard.js';
 import type { EstimatorDeclaration } from './define-estimator.js';
 import { TurnBatch } from './turn-batch.js';

@@ -1,7 +1,7 @@
 /** The model of each agent: a policy that trains, a frozen model or an endpoint. */
 
-import type { CompleteText, EndpointSpec, TextModelSpec } from '../../engine/backends.js';
-import { isOtherModel, type ModelSpec, wholeModel } from '../../engine/model.js';
+import type { CompleteText, EndpointSpec, TextModelSpec } from '@drmas/engine/endpoints';
+import { isOtherModel, type ModelSpec, wholeModel } from '@drmas/engine/model';
 import type { FrozenSpec, PoolSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';
 

@@ -1,8 +1,9 @@
 /** The types of the backends that this package ships. The composition root has their list. */
+
+import type { embeddedSchema } from '@drmas/engine/embedded';
+import type { Secret } from '@drmas/engine/host';
+import type { modelKindOf } from '@drmas/engine/model';
 import type { z } from 'zod';
-import type { Secret } from '../../base/host.js';
-import type { embeddedSchema } from '../../engine/backends.js';
-import type { modelKindOf } from '../../engine/model.js';
 import type { server } from '../../tinker/client.js';
 
 /** The schema of a recipe's section `backend`. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { dirname, extname, relative, resolve } from 'node:path';
-import { codeOf, nodeFiles } from '../../base/platform.js';
+import { codeOf, nodeFiles } from '@drmas/engine/platform';
 
 /**
  * The specifiers of static imports, re-exports, `import('...')` and `lossFrom(import.meta.resolve('...'))`. A match

@@ -1,11 +1,10 @@
+import { defineBackend } from '@drmas/engine/backends';
+import type { Capabilities } from '@drmas/engine/contract';
+import type { LossSpec, lossSchema } from '@drmas/engine/loss';
+import type { ModelInput, ModelSpec, modelSchema } from '@drmas/engine/model';
+import type { TaskSource } from '@drmas/engine/nouns';
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { TaskSource } from '../../base/core/task.js';
-import { defineBackend } from '../../engine/backends/backend-declaration.js';
-import type { Capabilities } from '../../engine/contract/capabilities.js';
-import type { LossSpec, lossSchema } from '../../engine/loss/loss-spec.js';
-import type { modelSchema } from '../../engine/model/model-schema.js';
-import type { ModelInput, ModelSpec } from '../../engine/model/model-spec.js';
 import type { counterfactual } from '../../lab/counterfactual/counterfactual.js';
 import type { kto } from '../../lab/kto/kto.js';
 import { agent } from '../../teams/team/agent.js';

@@ -1,8 +1,8 @@
+import type { SamplerInput } from '@drmas/engine/endpoints';
+import type { EventSink } from '@drmas/engine/host';
+import type { ModelInput } from '@drmas/engine/model';
+import type { TaskSource } from '@drmas/engine/nouns';
 import type { z } from 'zod';
-import type { EventSink } from '../../base/host.js';
-import type { TaskSource } from '../../base/nouns.js';
-import type { SamplerInput } from '../../engine/backends.js';
-import type { ModelInput } from '../../engine/model.js';
 import type { Team } from '../../teams/index.js';
 import type { FrozenInput } from './frozen.js';
 import type { Plugin } from './plugins/plugins.js';

@@ -2,10 +2,11 @@
  * Agents that never train: a model that is not updated, earlier versions of a policy, an endpoint of another server, a
  * function, or a constant text.
  */
+
+import { ENGINE_DEVICES } from '@drmas/engine/contract';
+import { type EndpointOptions, endpointSchema, type TextModelOptions, textModelSchema } from '@drmas/engine/endpoints';
+import { completeModel, type ModelInput, modelSchema } from '@drmas/engine/model';
 import { z } from 'zod';
-import { type EndpointOptions, endpointSchema, type TextModelOptions, textModelSchema } from '../../engine/backends.js';
-import { ENGINE_DEVICES } from '../../engine/contract.js';
-import { completeModel, type ModelInput, modelSchema } from '../../engine/model.js';
 import { type AnyLanguageModel, completeWith } from '../../gateway/language-models.js';
 import type { PolicyInput } from './settings-input.js';
 

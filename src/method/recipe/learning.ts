@@ -1,6 +1,7 @@
 /** The settings of learning: optimiser, learning-rate schedule, KL penalty and critic of a policy. */
+
+import { criticOptimizerSchema, defaultOptimizer, nonNegative, positive } from '@drmas/engine/model';
 import { z } from 'zod';
-import { criticOptimizerSchema, defaultOptimizer, nonNegative, positive } from '../../engine/model.js';
 
 const count = z.int().min(1);
 

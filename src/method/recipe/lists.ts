@@ -1,8 +1,10 @@
 /** The lists that a recipe chooses from. `withPlugins` adds the plug-ins of a recipe. */
+
+import type { BackendDeclaration } from '@drmas/engine/backends';
+import type { samplerSchema } from '@drmas/engine/endpoints';
+import type { TrackerDeclaration, TrackerPlugin } from '@drmas/engine/host';
+import type { KnownLoss, LossDeclaration, lossSchema } from '@drmas/engine/loss';
 import { z } from 'zod';
-import type { TrackerDeclaration, TrackerPlugin } from '../../base/host.js';
-import type { BackendDeclaration, samplerSchema } from '../../engine/backends.js';
-import type { KnownLoss, LossDeclaration, lossSchema } from '../../engine/loss.js';
 import type { EstimatorDeclaration } from '../advantage/define-estimator.js';
 import type { estimatorSchema } from '../advantage/estimators/index.js';
 import type { BackendSchema } from './backend-spec.js';

@@ -2,8 +2,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { isObject, messageOf, RecipeError, suggestion } from '../../base/errors.js';
-import { importUserModule } from '../../base/platform.js';
+import { isObject, messageOf, RecipeError, suggestion } from '@drmas/engine/errors';
+import { importUserModule } from '@drmas/engine/platform';
 import { codeHash, localFiles } from './code-hash.js';
 import type { RecipeDefinition } from './define.js';
 import { withLossModules } from './plugins/import-losses.js';

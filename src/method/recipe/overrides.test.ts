@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createTokenizer } from '@drmas/engine/tokens';
 import { afterAll, describe, expect, it } from 'vitest';
 import { tinyDefinition } from '../../../test/support/tiny-run.js';
-import { createTokenizer } from '../../engine/model/tokenizers/create-tokenizer.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { arithmetic } from '../../teams/tasks/generated/arithmetic.js';
 import { demonstrationsOf } from '../training/run/run-settings.js';

@@ -1,6 +1,6 @@
 /** The overrides of `--set a.b.c=value`: changes to single leaves of a recipe. */
 
-import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '../../base/errors.js';
+import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '@drmas/engine/errors';
 
 export interface Override {
   readonly path: readonly [string, ...string[]];

@@ -1,5 +1,5 @@
-import { RecipeError } from '../../base/errors.js';
-import { type AnyLoss, type LossSpec, lossNamed } from '../../engine/loss.js';
+import { RecipeError } from '@drmas/engine/errors';
+import { type AnyLoss, type LossSpec, lossNamed } from '@drmas/engine/loss';
 import { declarationOf } from '../advantage/estimators/index.js';
 import type { Lists } from './lists.js';
 import type { Recipe } from './recipe.js';

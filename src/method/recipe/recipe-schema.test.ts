@@ -1,7 +1,7 @@
+import { tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
-import { tinyDecoder } from '../../engine/model/model-spec.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { standard } from '../../runs/composition/standard.js';
 import { frozen } from './frozen.js';

@@ -1,7 +1,7 @@
 /** The root of a recipe's schema: it joins the sections that their owners export. */
 
+import { isObject } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { isObject } from '../../base/errors.js';
 import { gatewaySchema } from '../../gateway/settings.js';
 import { rolloutSchema } from '../../teams/rollout.js';
 import { DEFAULT_ESTIMATOR } from '../advantage/estimators/index.js';

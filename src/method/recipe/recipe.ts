@@ -1,9 +1,9 @@
-import type { EventSink, Price } from '../../base/host.js';
-import type { TaskSource } from '../../base/nouns.js';
-import type { BackendDeclaration, CompleteText, SamplerSpec } from '../../engine/backends.js';
-import type { AdapterSettings, OwnWeights, Sampling } from '../../engine/contract.js';
-import type { AgentProfile } from '../../engine/model.js';
-import { isOtherModel, modelKindOf } from '../../engine/model.js';
+import type { BackendDeclaration } from '@drmas/engine/backends';
+import type { AdapterSettings, OwnWeights, Sampling } from '@drmas/engine/contract';
+import type { CompleteText, SamplerSpec } from '@drmas/engine/endpoints';
+import type { EventSink, Price } from '@drmas/engine/host';
+import { type AgentProfile, isOtherModel, modelKindOf } from '@drmas/engine/model';
+import type { TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../teams/index.js';
 import type { OpenEstimator } from '../advantage/define-estimator.js';
 import { openEstimator } from '../advantage/estimators/index.js';

@@ -2,7 +2,7 @@
  * Settings of earlier versions that are gone. A recipe that sets one gets an error with the reason, and a stored run
  * whose recipe has one at the value that is now fixed still counts as the same recipe.
  */
-import { isObject, RecipeError } from '../../base/errors.js';
+import { isObject, RecipeError } from '@drmas/engine/errors';
 
 interface RemovedSetting {
   /** The place in a recipe; `*` is any name. */

@@ -1,8 +1,8 @@
+import { RecipeError } from '@drmas/engine/errors';
+import { lora, tinyDecoder } from '@drmas/engine/model';
+import type { TaskSource } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { RecipeError } from '../../base/core/errors.js';
-import type { TaskSource } from '../../base/core/task.js';
-import { lora, tinyDecoder } from '../../engine/model/model-spec.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { agent } from '../../teams/team/agent.js';
 import { defineTeam } from '../../teams/team/team.js';

@@ -1,5 +1,6 @@
 /** Resolves a recipe: from its definition and `--set` overrides to checked values with all defaults filled in. */
 
+import type { CompleteText } from '@drmas/engine/endpoints';
 import {
   faultsError,
   isObject,
@@ -9,10 +10,9 @@ import {
   requireKnownKeys,
   shown,
   suggestion,
-} from '../../base/errors.js';
-import type { Split, TaskSource } from '../../base/nouns.js';
-import type { CompleteText } from '../../engine/backends.js';
-import { defaultOptimizer, modelSchema } from '../../engine/model.js';
+} from '@drmas/engine/errors';
+import { defaultOptimizer, modelSchema } from '@drmas/engine/model';
+import type { Split, TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../teams/index.js';
 import { benchmarks } from '../../teams/tasks.js';
 import { needOf } from '../advantage/estimators/index.js';

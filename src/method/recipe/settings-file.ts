@@ -1,6 +1,6 @@
 /** Files of settings, each leaf as an override. */
 import { readFileSync } from 'node:fs';
-import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '../../base/errors.js';
+import { DEEPEST, isObject, messageOf, nestsTooDeep, RecipeError, shown } from '@drmas/engine/errors';
 import type { Plain } from './overrides.js';
 
 /** The overrides of a JSON file of settings, one for each leaf. @throws RecipeError with the file */

@@ -1,10 +1,10 @@
 /** ablation.json: the request of an ablation, so that it can resume, and its result. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { contentHash } from '@drmas/engine/disk';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { contentHash } from '../../base/disk.js';
-import { messageOf, RunError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
 
 /** A directory with this file is an ablation. */
 export const ABLATION = 'ablation.json';

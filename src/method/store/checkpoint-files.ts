@@ -1,10 +1,9 @@
 import { join } from 'node:path';
+import { jsonOf, type LogCursor, SEAL, writeSealedDirectory } from '@drmas/engine/disk';
+import { CheckpointError, isObject, messageOf } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
+import { temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';
-import type { LogCursor } from '../../base/disk.js';
-import { jsonOf, SEAL, writeSealedDirectory } from '../../base/disk.js';
-import { CheckpointError, isObject, messageOf } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { temporaryName } from '../../base/platform.js';
 
 export interface Checkpoint {
   readonly step: number;

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { damageOf, type FileDigest, jsonOf, linesOf } from '../../base/disk.js';
-import { exactJson, isObject, parseWithSources, RunError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
+import { damageOf, type FileDigest, jsonOf, linesOf } from '@drmas/engine/disk';
+import { exactJson, isObject, parseWithSources, RunError } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
 import {
   type Episode,
   type Failure,
@@ -13,8 +12,9 @@ import {
   stringify,
   type Turn,
   turnReward,
-} from '../../base/nouns.js';
-import { temporaryName } from '../../base/platform.js';
+} from '@drmas/engine/nouns';
+import { temporaryName } from '@drmas/engine/platform';
+import { z } from 'zod';
 import { DIGESTS, freePath, timeStamp } from './run-path.js';
 
 /** A line of digests.jsonl. */

@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
-import { type ChainedFile, type LogCursor, linesOf, UnfinishedLine } from '../../base/disk.js';
-import { isObject, LogError, messageOf, RunError } from '../../base/errors.js';
-import { EVENT_VERSION, type EventBody, type RunEvent } from '../../base/events.js';
-import { type Clock, excerpt, type Files, type RunListener, systemClock } from '../../base/host.js';
-import { jsonRows } from '../../base/platform.js';
+import { type ChainedFile, type LogCursor, linesOf, UnfinishedLine } from '@drmas/engine/disk';
+import { isObject, LogError, messageOf, RunError } from '@drmas/engine/errors';
+import { EVENT_VERSION, type EventBody, type RunEvent } from '@drmas/engine/events';
+import { type Clock, excerpt, type Files, type RunListener, systemClock } from '@drmas/engine/host';
+import { jsonRows } from '@drmas/engine/platform';
 
 /** The append-only log of a run. It stamps each event, writes it, and passes it to the listeners in order. */
 export class EventLog {

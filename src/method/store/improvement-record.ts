@@ -1,9 +1,9 @@
 /** The directory of an improvement of prompts: the request, and the result of each round. */
 import { join } from 'node:path';
+import { contentHash } from '@drmas/engine/disk';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
 import { z } from 'zod';
-import { contentHash } from '../../base/disk.js';
-import { messageOf, RunError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
 
 /** A directory with this file is an improvement. */
 const IMPROVEMENT = 'improvement.json';

@@ -1,10 +1,10 @@
 import { basename, join } from 'node:path';
-import { ChainedFile, removeTemporary, requireWhole } from '../../base/disk.js';
-import { messageOf, RunError } from '../../base/errors.js';
-import type { EventBody, RunEvent } from '../../base/events.js';
-import { type Clock, type Files, type RunListener, systemClock } from '../../base/host.js';
-import type { Episode, Turn } from '../../base/nouns.js';
-import { codeOf, nodeFiles } from '../../base/platform.js';
+import { ChainedFile, removeTemporary, requireWhole } from '@drmas/engine/disk';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { EventBody, RunEvent } from '@drmas/engine/events';
+import { type Clock, type Files, type RunListener, systemClock } from '@drmas/engine/host';
+import type { Episode, Turn } from '@drmas/engine/nouns';
+import { codeOf, nodeFiles } from '@drmas/engine/platform';
 import { type Checkpoint, Checkpoints, stepName } from './checkpoint-files.js';
 import {
   damagedEpisodes,

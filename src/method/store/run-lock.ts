@@ -1,11 +1,10 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join, relative, sep } from 'node:path';
+import { jsonOf } from '@drmas/engine/disk';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { type Files, systemClock } from '@drmas/engine/host';
 import { z } from 'zod';
-import { jsonOf } from '../../base/disk.js';
-import { messageOf, RunError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { systemClock } from '../../base/host.js';
 
 /** The file that locks a run's directory. A process holds the lock; the file itself stays and locks nothing. */
 export const LOCK = 'lock';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { messageOf, RunError } from '../../base/errors.js';
-import { type Clock, type Files, systemClock } from '../../base/host.js';
-import { nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { type Clock, type Files, systemClock } from '@drmas/engine/host';
+import { nodeFiles, TEMPORARY } from '@drmas/engine/platform';
 import { LOCK } from './run-lock.js';
 
 /** The names of the files and folders of a run's directory. */

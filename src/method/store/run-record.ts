@@ -1,7 +1,7 @@
+import { contentHash } from '@drmas/engine/disk';
+import { RunError } from '@drmas/engine/errors';
+import { agentProfileSchema } from '@drmas/engine/model';
 import { z } from 'zod';
-import { contentHash } from '../../base/disk.js';
-import { RunError } from '../../base/errors.js';
-import { agentProfileSchema } from '../../engine/model.js';
 
 const recordSchema = z.object({
   version: z.literal(1),

@@ -1,10 +1,10 @@
 /** Verifies a run: compares each file that has a digest with its digest. */
 import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
-import { ChainedFile, damageOf, SEAL, sealState } from '../../base/disk.js';
-import { messageOf } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { commandText, nodeFiles, TEMPORARY } from '../../base/platform.js';
+import { ChainedFile, damageOf, SEAL, sealState } from '@drmas/engine/disk';
+import { messageOf } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
+import { commandText, nodeFiles, TEMPORARY } from '@drmas/engine/platform';
 import { Checkpoints } from './checkpoint-files.js';
 import { type DigestLine, readDigests } from './episode-files.js';
 import { readEvents } from './event-log.js';

@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CheckpointError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../../test/support/fake-run.js';
 import { temporaryRoot, tinyModel, tinyRecipe, watchedRun } from '../../../test/support/tiny-run.js';
-import { CheckpointError } from '../../base/core/errors.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
 import { frozen } from '../recipe/frozen.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { checkpointDue, commitsOf, loadCheckpoint, saveCheckpoint, warmStartOf } from './checkpoint.js';

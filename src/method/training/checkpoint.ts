@@ -1,8 +1,9 @@
 /** Checkpoints: the models of a run and its progress, written completely or not at all. */
+
+import { CheckpointError, messageOf } from '@drmas/engine/errors';
+import type { Commits } from '@drmas/engine/formats';
+import { type Files, joinPath } from '@drmas/engine/host';
 import { z } from 'zod';
-import { CheckpointError, messageOf } from '../../base/errors.js';
-import { type Files, joinPath } from '../../base/host.js';
-import type { Commits } from '../../engine/formats.js';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { loadPools, savePools } from './pool/pool-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';

@@ -1,6 +1,5 @@
 /** Steps of a run that were made before, made again: with all their effects on models and progress, without a log. */
-import type { Step } from '../../base/events.js';
-import { EVENT_VERSION, type RunEvent } from '../../base/events.js';
+import { EVENT_VERSION, type RunEvent, type Step } from '@drmas/engine/events';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { saveCheckpoint } from './checkpoint.js';
 import type { Played } from './play/played.js';

@@ -58,5 +58,5 @@ it('imports of values are distinguished from imports of types', () => {
   const reached = reachedFrom('runs/run/execute-run.ts');
   expect(reached.filter((path) => path.startsWith('src/')).length).toBeGreaterThan(200);
   expect(reached.some((path) => path.startsWith('node:'))).toBe(true);
-  expect(reached.some((path) => path.startsWith('src/engine/backends/'))).toBe(true);
+  expect(reached.some((path) => path.startsWith('packages/engine/src/backends/'))).toBe(true);
 });

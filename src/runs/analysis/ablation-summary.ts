@@ -1,10 +1,9 @@
 /** The summary of an ablation's runs, and the means of every variant. */
 
-import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '../../base/events.js';
-import type { Spending, TokenCount, TrainingBudget } from '../../base/host.js';
-import { type RunSpending, runSpending } from '../../base/host.js';
-import { finite, mean, meansByKey, standardDeviation } from '../../base/math.js';
-import { rewardsOf } from '../../base/nouns.js';
+import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '@drmas/engine/events';
+import { type RunSpending, runSpending, type Spending, type TokenCount, type TrainingBudget } from '@drmas/engine/host';
+import { finite, mean, meansByKey, standardDeviation } from '@drmas/engine/math';
+import { rewardsOf } from '@drmas/engine/nouns';
 
 /** An agent's means over a few steps. Norms are before clipping. */
 export interface AgentStage {

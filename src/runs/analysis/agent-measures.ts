@@ -1,7 +1,7 @@
 /** The measurements of each agent at each step, for charts. */
 
-import type { AgentStep, Step } from '../../base/events.js';
-import { shareOfForeign } from '../../base/nouns.js';
+import type { AgentStep, Step } from '@drmas/engine/events';
+import { shareOfForeign } from '@drmas/engine/nouns';
 
 /** One measurement of an agent. */
 export interface AgentMeasure {

@@ -1,5 +1,5 @@
 /** The messages to the dashboard's page, from a server or from the report that contains the page. */
-import type { RunEvent } from '../../base/events.js';
+import type { RunEvent } from '@drmas/engine/events';
 import type { ComparedRun } from './ablation-summary.js';
 import type { RunFacts } from './run-facts.js';
 

@@ -1,4 +1,4 @@
-import type { RunEvent } from '../../base/events.js';
+import type { RunEvent } from '@drmas/engine/events';
 import type { FeedMessages } from './feed.js';
 
 /** Values as JSON that contains each long text once, because siblings share prompts and agents repeat one another. */

@@ -1,7 +1,7 @@
 /** The interval of a mean of paired differences: Student's t over the pairs. */
 
-import { ArgumentError } from '../../base/errors.js';
-import { mean, standardDeviation } from '../../base/math.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import { mean, standardDeviation } from '@drmas/engine/math';
 import { hasScore, type RunSummary } from './ablation-summary.js';
 
 export interface PairedInterval {

@@ -1,5 +1,5 @@
 /** How the trained agents of a run scored against each earlier version of a policy. */
-import type { Step } from '../../base/events.js';
+import type { Step } from '@drmas/engine/events';
 import { type PairedInterval, pairedInterval } from './paired-interval.js';
 
 /** The meetings with a version: their number, and the mean score over tasks with Student's interval. */

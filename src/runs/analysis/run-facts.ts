@@ -1,8 +1,8 @@
 /** The facts about a run in a list. They are collected event by event in bounded memory. */
 
-import { isObject } from '../../base/errors.js';
-import type { EvaluationEvent, RunEvent, RunFinished } from '../../base/events.js';
-import { type Headline, headlineOf } from '../../base/nouns.js';
+import { isObject } from '@drmas/engine/errors';
+import type { EvaluationEvent, RunEvent, RunFinished } from '@drmas/engine/events';
+import { type Headline, headlineOf } from '@drmas/engine/nouns';
 
 /** A score with its confidence interval, as fractions. */
 export interface ScorePoint {

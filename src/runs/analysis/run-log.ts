@@ -1,5 +1,5 @@
 /** The events of a run by kind, for charts and tables. */
-import type { RunEvent } from '../../base/events.js';
+import type { RunEvent } from '@drmas/engine/events';
 
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type }>;
 

@@ -1,5 +1,5 @@
 /** Episodes in the form of a page. */
-import { isObject } from '../../base/errors.js';
+import { isObject } from '@drmas/engine/errors';
 
 /** The number of characters of a text that a page shows. The episode file contains all of it. */
 export const LONGEST_TEXT = 6000;

@@ -1,6 +1,6 @@
 /** The incidents of a run, on one time line. */
-import type { EarlyStop } from '../../base/events.js';
-import { significant } from '../../base/host.js';
+import type { EarlyStop } from '@drmas/engine/events';
+import { significant } from '@drmas/engine/host';
 import type { EventsByKind } from './run-log.js';
 import type { Crossing } from './trouble.js';
 

@@ -1,7 +1,7 @@
+import type { AgentStep, Step } from '@drmas/engine/events';
+import type { Headline } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
 import { step } from '../../../test/fixtures/run-events.js';
-import type { Headline } from '../../base/core/evaluation.js';
-import type { AgentStep, Step } from '../../base/core/events.js';
 import { emptyLog, extendLog } from './run-log.js';
 import { incidentsOf } from './time-line.js';
 import { firstCrossings, howToMove, patientZero, unmovedAgents } from './trouble.js';

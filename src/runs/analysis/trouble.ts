@@ -1,10 +1,10 @@
 /**
  * Finds the agent in which a run's trouble began: the order in which the agents' measurements left their first values.
  */
-import type { AgentStep, RunStarted, Step } from '../../base/events.js';
-import { percent, significant } from '../../base/host.js';
-import { finite, mean } from '../../base/math.js';
-import type { Headline } from '../../base/nouns.js';
+import type { AgentStep, RunStarted, Step } from '@drmas/engine/events';
+import { percent, significant } from '@drmas/engine/host';
+import { finite, mean } from '@drmas/engine/math';
+import type { Headline } from '@drmas/engine/nouns';
 
 /** The number of steps at the beginning, and at the end, that are averaged. The same as in the stability watch. */
 const STEPS = 5;

@@ -1,5 +1,5 @@
+import type { TurnRecord } from '@drmas/engine/nouns';
 import type { z } from 'zod';
-import type { TurnRecord } from '../../base/nouns.js';
 import type { labEstimators } from '../../lab/index.js';
 import { type EstimatorDeclaration, estimateWith, type MethodEstimator } from '../../method/advantage.js';
 import { standard } from './standard.js';

@@ -1,8 +1,9 @@
 /** The composition root: the only place that knows everything that recipes can name. */
 
-import { type BackendDeclaration, SAMPLER_KEY, samplerSchema } from '../../engine/backends.js';
-import { embedded } from '../../engine/embedded.js';
-import { losses } from '../../engine/loss.js';
+import type { BackendDeclaration } from '@drmas/engine/backends';
+import { SAMPLER_KEY, samplerSchema } from '@drmas/engine/endpoints';
+import { losses } from '@drmas/engine/loss';
+import { embedded } from '@drmas/engine/node';
 import { table } from '../../lab/backend.js';
 import { labEstimators, labLosses } from '../../lab/index.js';
 import { estimators } from '../../method/advantage.js';

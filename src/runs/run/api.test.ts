@@ -1,9 +1,9 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ArgumentError, RunError, TrainingError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
 import { describe, expect, it, vi } from 'vitest';
 import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../../test/support/tiny-run.js';
-import { ArgumentError, RunError, TrainingError } from '../../base/core/errors.js';
-import type { RunEvent } from '../../base/core/events.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { jsonl } from '../../teams/tasks/files/file-source.js';
 import { resolveRecipe } from '../composition/resolve-recipe.js';

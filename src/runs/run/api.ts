@@ -1,12 +1,12 @@
 /** Training and evaluation from a program: the functions behind the command line. */
 
 import { basename, dirname, join } from 'node:path';
-import { messageOf, RunError } from '../../base/errors.js';
-import type { EvaluationEvent, RunEvent } from '../../base/events.js';
-import type { PlayProgress, RunListener } from '../../base/host.js';
-import type { Episode } from '../../base/nouns.js';
-import { nodeFiles, nodeHost, temporaryName } from '../../base/platform.js';
-import type { EngineDevice } from '../../engine/contract.js';
+import type { EngineDevice } from '@drmas/engine/contract';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { EvaluationEvent, RunEvent } from '@drmas/engine/events';
+import type { PlayProgress, RunListener } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
+import { nodeFiles, nodeHost, temporaryName } from '@drmas/engine/platform';
 import { commitsOf } from '../../method/checkpoints.js';
 import type { Recipe, RecipeDefinition } from '../../method/recipe.js';
 import {

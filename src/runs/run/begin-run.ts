@@ -1,11 +1,11 @@
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { DrmasError, TrainingError } from '../../base/errors.js';
-import type { RunStarted } from '../../base/events.js';
-import type { Host } from '../../base/host.js';
-import type { TaskOrigin, TaskSet } from '../../base/nouns.js';
-import { packageVersion } from '../../base/platform.js';
-import type { Backend } from '../../engine/contract.js';
+import type { Backend } from '@drmas/engine/contract';
+import { DrmasError, TrainingError } from '@drmas/engine/errors';
+import type { RunStarted } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
+import type { TaskOrigin, TaskSet } from '@drmas/engine/nouns';
+import { packageVersion } from '@drmas/engine/platform';
 import { openTraining, warmStart } from '../../method/checkpoints.js';
 import {
   backendsOf,

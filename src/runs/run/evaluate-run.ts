@@ -1,7 +1,7 @@
-import { TrainingError } from '../../base/errors.js';
-import type { EvaluationEvent } from '../../base/events.js';
-import type { Host } from '../../base/host.js';
-import type { Episode } from '../../base/nouns.js';
+import { TrainingError } from '@drmas/engine/errors';
+import type { EvaluationEvent } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
 import { commitsOf } from '../../method/checkpoints.js';
 import { allFailedText, commonFailure, playEvaluation } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';

@@ -1,10 +1,10 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { precisionsOf } from '@drmas/engine/contract';
+import { startEngine } from '@drmas/engine/node';
+import { nodeHost } from '@drmas/engine/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import { nodeHost } from '../../base/platform/node-host.js';
-import { precisionsOf } from '../../engine/contract.js';
-import { startEngine } from '../../engine/embedded.js';
 import { executeRun } from './execute-run.js';
 import type { OpenBackend } from './open-backends.js';
 

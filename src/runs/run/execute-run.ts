@@ -1,6 +1,6 @@
 /** One execution of a recipe in a run directory: from its beginning or from a checkpoint to the run's last event. */
-import type { RunFinished } from '../../base/events.js';
-import type { Host } from '../../base/host.js';
+import type { RunFinished } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
 import { commitsOf, saveCheckpoint } from '../../method/checkpoints.js';
 import type { Tasks } from '../../method/index.js';
 import { goesOnAfter, trainTeam } from '../../method/index.js';

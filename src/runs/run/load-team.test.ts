@@ -1,9 +1,9 @@
 import { join } from 'node:path';
+import { ArgumentError, BackendError, EpisodeError, RunError } from '@drmas/engine/errors';
+import { lora } from '@drmas/engine/model';
+import type { Episode } from '@drmas/engine/nouns';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import { digitTeam, temporaryRoot, tinyDefinition, tinyModel } from '../../../test/support/tiny-run.js';
-import type { Episode } from '../../base/core/episode.js';
-import { ArgumentError, BackendError, EpisodeError, RunError } from '../../base/core/errors.js';
-import { lora } from '../../engine/model/model-spec.js';
 import { agent } from '../../teams/team/agent.js';
 import { evaluateRun, train } from './api.js';
 import { type LoadedTeam, loadTeam } from './load-team.js';

@@ -1,10 +1,11 @@
 /** A trained team in a program: tasks in, outcomes out. */
+
+import type { Sampling } from '@drmas/engine/contract';
+import { contentHash } from '@drmas/engine/disk';
+import { ArgumentError, BackendError, EpisodeError, issuesText } from '@drmas/engine/errors';
+import type { Episode, TaskSet } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import type { ZodType } from 'zod';
-import { contentHash } from '../../base/disk.js';
-import { ArgumentError, BackendError, EpisodeError, issuesText } from '../../base/errors.js';
-import type { Episode, TaskSet } from '../../base/nouns.js';
-import { nodeHost } from '../../base/platform.js';
-import type { Sampling } from '../../engine/contract.js';
 import { commitsOf, loadCheckpoint } from '../../method/checkpoints.js';
 import type { OpenRun } from '../../method/index.js';
 import type { RecipeDefinition } from '../../method/recipe.js';

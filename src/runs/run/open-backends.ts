@@ -1,11 +1,11 @@
 /** The backends of a run: the backend of the recipe, and the backends of single policies. */
 
-import { DeviceError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import type { BackendDeclaration, OpenOptions, SamplerSpec } from '../../engine/backends.js';
-import type { Backend, WeightsSpec } from '../../engine/contract.js';
-import { backendIdentity } from '../../engine/contract.js';
-import { SampledBackend } from '../../engine/embedded.js';
+import type { BackendDeclaration, OpenOptions } from '@drmas/engine/backends';
+import { type Backend, backendIdentity, type WeightsSpec } from '@drmas/engine/contract';
+import type { SamplerSpec } from '@drmas/engine/endpoints';
+import { DeviceError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { SampledBackend } from '@drmas/engine/node';
 import {
   type BackendSpec,
   backendOf,

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Task, TaskSource } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
-import type { Task, TaskSource } from '../../base/core/task.js';
-import { nodeHost } from '../../base/platform/node-host.js';
 import { jsonl } from '../../teams/tasks/files/file-source.js';
 import { resolveRecipe } from '../composition/resolve-recipe.js';
 import { planRun } from '../studies/plan/dry-run.js';

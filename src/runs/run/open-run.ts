@@ -1,14 +1,19 @@
 import { join } from 'node:path';
-import { unlessAborted } from '../../base/async.js';
-import { contentHash } from '../../base/disk.js';
-import { isObject, messageOf, RunError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import { fittedSet, type LoadOptions, type Task, type TaskSet, user } from '../../base/nouns.js';
+import {
+  backendIdentity,
+  type ModelHandle,
+  type OwnWeights,
+  type PolicyHandle,
+  type TextBackend,
+  type WeightsSpec,
+} from '@drmas/engine/contract';
+import { contentHash } from '@drmas/engine/disk';
+import { isObject, messageOf, RunError } from '@drmas/engine/errors';
+import { type Commits, withLocalModels } from '@drmas/engine/formats';
+import { type Host, unlessAborted } from '@drmas/engine/host';
+import { openEndpoint, openTextModel, sampledCapabilities } from '@drmas/engine/node';
+import { fittedSet, type LoadOptions, type Task, type TaskSet, user } from '@drmas/engine/nouns';
 import { queueExecutor } from '../../cluster/queue.js';
-import type { ModelHandle, OwnWeights, PolicyHandle, TextBackend, WeightsSpec } from '../../engine/contract.js';
-import { backendIdentity } from '../../engine/contract.js';
-import { openEndpoint, openTextModel, sampledCapabilities } from '../../engine/embedded.js';
-import { type Commits, withLocalModels } from '../../engine/formats.js';
 import { type OpenRollouts, openRollouts } from '../../gateway/rollouts.js';
 import {
   backendNamed,

@@ -1,13 +1,13 @@
 /** Resolves requests: for a new run, for a run to resume, and for an evaluation. */
 import { basename, dirname, extname, isAbsolute, join, sep } from 'node:path';
-import { contentHash, isNoOptimizer, requireWhole, SEAL } from '../../base/disk.js';
-import { CheckpointError, isObject, RecipeError, RunError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import type { Secret } from '../../base/host.js';
-import { commandText, nodeFiles } from '../../base/platform.js';
-import type { BackendDeclaration } from '../../engine/backends.js';
-import { backendIdentity } from '../../engine/contract.js';
-import type { AgentProfile } from '../../engine/model.js';
+import type { BackendDeclaration } from '@drmas/engine/backends';
+import { backendIdentity } from '@drmas/engine/contract';
+import { contentHash, isNoOptimizer, requireWhole, SEAL } from '@drmas/engine/disk';
+import { CheckpointError, isObject, RecipeError, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import type { Secret } from '@drmas/engine/host';
+import type { AgentProfile } from '@drmas/engine/model';
+import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { storedReferences } from '../../method/checkpoints.js';
 import { DEFAULT_SCORE, type Tasks } from '../../method/index.js';
 import type { RecipeDefinition } from '../../method/recipe.js';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { RunError } from '../../base/errors.js';
-import type { RunEvent, RunStarted } from '../../base/events.js';
-import type { Host } from '../../base/host.js';
-import type { Hardware, WeightsSpec } from '../../engine/contract.js';
+import type { Hardware, WeightsSpec } from '@drmas/engine/contract';
+import { RunError } from '@drmas/engine/errors';
+import type { RunEvent, RunStarted } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
 import { commitsOf, loadCheckpoint, openTraining } from '../../method/checkpoints.js';
 import { firstWeights } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';

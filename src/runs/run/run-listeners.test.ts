@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { defineTracker } from '@drmas/engine/host';
 import { describe, expect, it } from 'vitest';
 import { quickPlace } from '../../../test/support/quick-place.js';
 import { temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
-import type { RunEvent } from '../../base/core/events.js';
-import { defineTracker } from '../../base/core/tracker-declaration.js';
-import { RunError } from '../../base/errors.js';
 import { ablateIn } from '../studies/ablation/ablate.js';
 import { resumeIn, trainIn } from './api.js';
 

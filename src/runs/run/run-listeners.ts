@@ -1,13 +1,13 @@
 /** The listeners of a run beside its log: the program's functions and sinks, the recipe's sinks, trackers. */
 import { basename } from 'node:path';
-import type { MetricSink } from '../../base/events.js';
+import type { MetricSink } from '@drmas/engine/events';
 import {
   type EventSink,
   listenersTogether,
   type PlayProgress,
   progressListener,
   type RunListener,
-} from '../../base/host.js';
+} from '@drmas/engine/host';
 import { type Recipe, recipeJson } from '../../method/recipe.js';
 import type { RunDirectory } from '../../method/store.js';
 import { GuardedListener } from '../trackers/guarded-listener.js';

@@ -1,11 +1,11 @@
 // @module-tag verify
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { withEnvironment } from '../../../test/support/environment.js';
 import { S3_REGION, type S3Fake, s3Fake } from '../../../test/support/s3-fake.js';
 import { temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
-import type { RunEvent } from '../../base/core/events.js';
 import { resume, train } from './api.js';
 import { fetchRun } from './run-store.js';
 

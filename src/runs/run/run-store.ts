@@ -1,8 +1,8 @@
 /** A copy of a run in a folder, or in storage with S3's interface, that is updated while the run trains. */
 import { join } from 'node:path';
-import { messageOf, RunError, TrainingError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
+import { messageOf, RunError, TrainingError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { nodeFiles } from '@drmas/engine/platform';
 import { copiesAreOf, hasCopy, openObjects, RunCopy, SealedCopies, takeCopy } from '../../cluster/objects.js';
 import { EVENTS, RECIPE } from '../../method/store.js';
 

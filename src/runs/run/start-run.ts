@@ -1,6 +1,6 @@
 /** Starts a run in its directory: the one way for new runs, resumed runs and the runs of an ablation. */
-import type { RunEvent } from '../../base/events.js';
-import type { Host } from '../../base/host.js';
+import type { RunEvent } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
 import type { Recipe } from '../../method/recipe.js';
 import type { RunDirectory } from '../../method/store.js';
 import { evaluateCheckpoint } from './evaluate-run.js';

@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } fro
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
+import { RunError } from '@drmas/engine/errors';
+import { withLocalModels } from '@drmas/engine/formats';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import { RunError } from '../../base/core/errors.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
-import { withLocalModels } from '../../engine/hub/local-models.js';
 import { settingsSchema } from '../../method/recipe/recipe-schema.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { lockRun } from '../../method/store/run-lock.js';

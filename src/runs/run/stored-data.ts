@@ -4,8 +4,8 @@
  */
 import { appendFile, mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
+import { isObject, RunError } from '@drmas/engine/errors';
 import envPaths from 'env-paths';
-import { isObject, RunError } from '../../base/errors.js';
 import { parseOverride, type RecipeDefinition } from '../../method/recipe.js';
 import { isRecipeFile, shippedRecipes } from '../../method/recipe-files.js';
 import type { AblationRecord } from '../../method/store.js';

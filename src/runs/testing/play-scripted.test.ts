@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ArgumentError, RunError } from '@drmas/engine/errors';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { digitTeam, temporaryRoot } from '../../../test/support/tiny-run.js';
-import { ArgumentError, RunError } from '../../base/core/errors.js';
 import { agent } from '../../teams/team/agent.js';
 import { integer } from '../../teams/team/parsers.js';
 import { defineTeam } from '../../teams/team/team.js';

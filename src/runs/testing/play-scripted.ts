@@ -1,7 +1,7 @@
-import { ArgumentError } from '../../base/errors.js';
-import type { Episode } from '../../base/nouns.js';
-import type { Sampling } from '../../engine/contract.js';
-import { type ToolFormatName, toolFormat } from '../../engine/tool-calls.js';
+import type { Sampling } from '@drmas/engine/contract';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { Episode } from '@drmas/engine/nouns';
+import { type ToolFormatName, toolFormat } from '@drmas/engine/tool-calls';
 import { rolloutContext } from '../../gateway/rollouts.js';
 import type { Agents, Team } from '../../teams/index.js';
 import type { RolloutContext } from '../../teams/rollout.js';

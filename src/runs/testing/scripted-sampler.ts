@@ -1,6 +1,6 @@
-import type { Tokenizer } from '../../base/nouns.js';
-import type { GenerateRequest, Generation, PlayableHandle } from '../../engine/contract.js';
-import { bytesTokenizer } from '../../engine/tokens.js';
+import type { GenerateRequest, Generation, PlayableHandle } from '@drmas/engine/contract';
+import type { Tokenizer } from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 
 /** A request as a script sees it. */
 export interface ScriptedCall {

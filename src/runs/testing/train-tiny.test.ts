@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { RecipeError } from '@drmas/engine/errors';
+import { checkpoint, lora } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { digitTeam, temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
-import { RecipeError } from '../../base/core/errors.js';
-import { checkpoint, lora } from '../../engine/model/model-spec.js';
 import { defineRecipe } from '../../method/recipe/define.js';
 import { frozen } from '../../method/recipe/frozen.js';
 import { arithmetic } from '../../teams/tasks/generated/arithmetic.js';

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RunEvent, Step } from '../../base/events.js';
-import { nodeFiles } from '../../base/platform.js';
-import { kindOfType, lora, type ModelInput, tinyDecoder, type WholeModelInput } from '../../engine/model.js';
+import type { RunEvent, Step } from '@drmas/engine/events';
+import { kindOfType, lora, type ModelInput, tinyDecoder, type WholeModelInput } from '@drmas/engine/model';
+import { nodeFiles } from '@drmas/engine/platform';
 import type { RecipeDefinition, RecipeInput } from '../../method/recipe.js';
 import { RunDirectory, readEpisodes, type StoredEpisode } from '../../method/store.js';
 import { train } from '../run/api.js';

@@ -2,7 +2,7 @@
  * The attributes of spans, by the conventions that name them: OpenTelemetry's GenAI conventions, AI SDK 5 and 6,
  * OpenLLMetry, OpenInference, Langfuse, Braintrust and MLflow. A span may follow several.
  */
-import { isObject, NumberText } from '../../base/errors.js';
+import { isObject, NumberText } from '@drmas/engine/errors';
 import { jsonOf, type TraceSpan } from './span-fields.js';
 
 type JsonFields = Readonly<Record<string, unknown>>;

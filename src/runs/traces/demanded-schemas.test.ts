@@ -1,5 +1,5 @@
+import type { Message, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import type { Message, Turn } from '../../base/nouns.js';
 import { demandedSchema, promptMessages } from '../../teams/rollout.js';
 import { PlayedPrompts } from './demanded-schemas.js';
 import type { DemonstrationRow } from './demonstration-rows.js';

@@ -1,6 +1,6 @@
 /** The schemas that agents must keep to in play, written into demonstrations whose traces do not have them. */
-import { exactJson, fitsJsonSchema } from '../../base/errors.js';
-import type { JsonSchema, Message, Turn } from '../../base/nouns.js';
+import { exactJson, fitsJsonSchema } from '@drmas/engine/errors';
+import type { JsonSchema, Message, Turn } from '@drmas/engine/nouns';
 import { demandedSchema, redemanded, undemanded } from '../../teams/rollout.js';
 import type { DemonstrationRow } from './demonstration-rows.js';
 

@@ -1,10 +1,9 @@
 /** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { exactJson, messageOf, RunError } from '../../base/errors.js';
-import type { Episode, Message, Tool, Turn } from '../../base/nouns.js';
-import { successOf } from '../../base/nouns.js';
-import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '../../base/platform.js';
+import { exactJson, messageOf, RunError } from '@drmas/engine/errors';
+import { type Episode, type Message, successOf, type Tool, type Turn } from '@drmas/engine/nouns';
+import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { readEpisodes } from '../../method/store.js';
 
 /** A demonstration of one call: the conversation that the agent read, and its answer as the last message. */

@@ -1,6 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { RandomStream } from '@drmas/engine/math';
+import { nodeFiles } from '@drmas/engine/platform';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { generateObject, stepCountIs, streamObject, ToolLoopAgent, tool } from 'ai';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
@@ -10,8 +12,6 @@ import { drmas } from '../../../test/support/command-line.js';
 import { registeredExporter } from '../../../test/support/otel-exporter.js';
 import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { digitTeam, temporaryRoot, tinyDefinition } from '../../../test/support/tiny-run.js';
-import { RandomStream } from '../../base/core/random.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
 import { readEpisodes } from '../../method/store/episode-files.js';
 import { withDemonstrations } from '../../teams/tasks/files/demonstrations.js';
 import { arithmetic } from '../../teams/tasks/generated/arithmetic.js';

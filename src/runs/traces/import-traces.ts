@@ -1,9 +1,9 @@
 /** Production traces as demonstrations of each agent and as tasks. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { exactJson, messageOf, RunError, TaskError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { exactJson, messageOf, RunError, TaskError } from '../../base/errors.js';
-import { nodeFiles } from '../../base/platform.js';
 import { isHeldOut } from '../../teams/tasks.js';
 import { type DemonstrationRow, demonstrationRow, LineFile } from './demonstration-rows.js';
 import { type ModelCall, type TracedEpisode, tracedEpisode } from './model-calls.js';

@@ -1,6 +1,6 @@
 /** Messages, answers and tools of traces in the form of drmas, whichever of the usual forms they have. */
-import { exactJson, isObject, NumberText } from '../../base/errors.js';
-import type { Message, Tool, ToolCall } from '../../base/nouns.js';
+import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall } from '@drmas/engine/nouns';
 import { jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 

@@ -1,6 +1,6 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
-import { isObject } from '../../base/errors.js';
-import type { Message, Tool } from '../../base/nouns.js';
+import { isObject } from '@drmas/engine/errors';
+import type { Message, Tool } from '@drmas/engine/nouns';
 import { agentName, isCall, isOfSdk, tokensOf, told } from './conventions.js';
 import { answerOf, conversationOf, instructionsOf, type Report, toolsOf } from './messages.js';
 import { jsonOf, type TraceSpan } from './span-fields.js';

@@ -1,7 +1,7 @@
 /** Masks secrets and personal data in texts and numbers of traces. It finds fixed forms; names of people have none. */
 
 import { isIP } from 'node:net';
-import { exactJson, isObject, NumberText, nestsTooDeep } from '../../base/errors.js';
+import { exactJson, isObject, NumberText, nestsTooDeep } from '@drmas/engine/errors';
 import { gitleaksRules } from './gitleaks-rules.js';
 import { jsonOf } from './span-fields.js';
 

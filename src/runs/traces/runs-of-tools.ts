@@ -1,5 +1,5 @@
 /** Runs of LangSmith and traces of MLflow as their Python clients and interfaces write them. */
-import { isObject } from '../../base/errors.js';
+import { isObject } from '@drmas/engine/errors';
 import {
   contentNames,
   type JsonFields,

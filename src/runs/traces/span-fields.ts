@@ -1,5 +1,5 @@
 /** Fields of spans, in the forms of the exporters that write them. */
-import { isObject, NumberText, parseExactly } from '../../base/errors.js';
+import { isObject, NumberText, parseExactly } from '@drmas/engine/errors';
 
 import type { TracePlace } from './unread.js';
 

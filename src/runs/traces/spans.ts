@@ -1,5 +1,5 @@
 /** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, and the exports of tools. */
-import { isObject } from '../../base/errors.js';
+import { isObject } from '@drmas/engine/errors';
 import { langsmithRun, mlflowTrace } from './runs-of-tools.js';
 import {
   attributesOf,

@@ -1,8 +1,8 @@
 /** The JSON values of files of traces: JSON lines, an array, or one value. Memory holds one value at a time. */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, nestsTooDeep, parseExactly, TaskError } from '../../base/errors.js';
-import { JsonSplitter } from '../../base/platform.js';
+import { messageOf, nestsTooDeep, parseExactly, TaskError } from '@drmas/engine/errors';
+import { JsonSplitter } from '@drmas/engine/platform';
 import { textChunks } from '../../teams/task-files.js';
 import type { TracePlace, UnreadCounts } from './unread.js';
 

@@ -4,11 +4,11 @@ import { createReadStream } from 'node:fs';
 import { mkdir, mkdtemp, open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { NumberText } from '@drmas/engine/errors';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { compiledProgram } from '../../../test/support/compiled-program.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { NumberText } from '../../base/errors.js';
 import type { TraceSpan } from './span-fields.js';
 import { TraceStore } from './trace-store.js';
 

@@ -5,7 +5,7 @@
 import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exactJson, messageOf, parseExactly, RunError } from '../../base/errors.js';
+import { exactJson, messageOf, parseExactly, RunError } from '@drmas/engine/errors';
 import type { TraceSpan } from './span-fields.js';
 import { linesOf } from './trace-files.js';
 

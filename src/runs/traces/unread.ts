@@ -1,7 +1,7 @@
 /** What an import cannot read, by reason. Nothing of a trace is left out without one of these. */
 
-import { filePlace } from '../../base/errors.js';
-import { grouped } from '../../base/host.js';
+import { filePlace } from '@drmas/engine/errors';
+import { grouped } from '@drmas/engine/host';
 
 /** The reasons, as the summary of an import prints them. */
 export const UNREAD = {

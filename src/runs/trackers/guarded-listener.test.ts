@@ -1,7 +1,7 @@
+import type { RunEvent } from '@drmas/engine/events';
+import type { RunListener } from '@drmas/engine/host';
 import { describe, expect, it } from 'vitest';
 import { run as events } from '../../../test/fixtures/run-events.js';
-import type { RunEvent } from '../../base/core/events.js';
-import type { RunListener } from '../../base/core/play/run-listener.js';
 import { GuardedListener } from './guarded-listener.js';
 
 const [first] = events as [RunEvent, ...RunEvent[]];

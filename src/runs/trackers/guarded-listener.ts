@@ -1,6 +1,6 @@
-import { messageOf } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import { type BegunEpisode, type EpisodeListener, type Round, type RunListener, waitMs } from '../../base/host.js';
+import { messageOf } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { type BegunEpisode, type EpisodeListener, type Round, type RunListener, waitMs } from '@drmas/engine/host';
 
 /** The most events in the queue of a slow listener; later events are dropped. */
 const MOST_WAITING = 10_000;

@@ -1,6 +1,6 @@
 /** The trackers of `--track`, one row each. */
-import { RecipeError } from '../../base/errors.js';
-import type { TrackerDeclaration } from '../../base/host.js';
+import { RecipeError } from '@drmas/engine/errors';
+import type { TrackerDeclaration } from '@drmas/engine/host';
 import { mlflow } from './mlflow.js';
 import { otel } from './otel/otel.js';
 import { tensorboard } from './tensorboard.js';

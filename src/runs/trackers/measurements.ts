@@ -1,7 +1,7 @@
 /** The numbers in events, as trackers chart them: each with a name whose first part is its group, and a step. */
 
-import { isObject } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
+import { isObject } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
 
 export interface Measurement {
   readonly name: string;

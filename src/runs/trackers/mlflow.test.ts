@@ -1,12 +1,12 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { RunError } from '@drmas/engine/errors';
+import type { TrackedRun } from '@drmas/engine/host';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run as events } from '../../../test/fixtures/run-events.js';
 import { freePort } from '../../../test/support/server-process.js';
 import { webServer } from '../../../test/support/web-server.js';
-import type { TrackedRun } from '../../base/core/tracker-declaration.js';
-import { RunError } from '../../base/errors.js';
 import { requestedTrackers } from './index.js';
 import { measurementsOf } from './measurements.js';
 import { mlflow } from './mlflow.js';

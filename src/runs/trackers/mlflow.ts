@@ -2,10 +2,11 @@
  * MLflow over its REST API 2.0 (mlflow.org/docs/latest/rest-api.html): one run there for each run here, and another one
  * after each accepted change of the recipe.
  */
+
+import { issuesText, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { defineTracker, Secret, type TrackedRun } from '@drmas/engine/host';
 import { z } from 'zod';
-import { issuesText, RunError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import { defineTracker, Secret, type TrackedRun } from '../../base/host.js';
 import { type Measurement, measurementsOf } from './measurements.js';
 import { recordedRun, recordRun, rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
 

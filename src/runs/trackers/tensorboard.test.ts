@@ -1,9 +1,9 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TrackedRun } from '@drmas/engine/host';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run as events } from '../../../test/fixtures/run-events.js';
-import type { TrackedRun } from '../../base/core/tracker-declaration.js';
 import { measurementsOf } from './measurements.js';
 import { crc32c, maskedCrc32c, tensorboard } from './tensorboard.js';
 

@@ -1,8 +1,8 @@
 import { appendFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, RunError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import { defineTracker, type TrackedRun } from '../../base/host.js';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { defineTracker, type TrackedRun } from '@drmas/engine/host';
 import { measurementsOf } from './measurements.js';
 
 /** The middle of the file's name, by which TensorBoard and importers recognise it. */

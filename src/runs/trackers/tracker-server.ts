@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AnswerError, isObject, RunError, reasonOf } from '@drmas/engine/errors';
+import type { Secret, TrackedRun } from '@drmas/engine/host';
+import { nodeFiles, type WebAnswer, webRequest } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
-import { AnswerError, isObject, RunError, reasonOf } from '../../base/errors.js';
-import type { Secret, TrackedRun } from '../../base/host.js';
-import { nodeFiles, type WebAnswer, webRequest } from '../../base/platform.js';
 
 // A file in the run's directory with the run's name on a server, so that a resumed run keeps that name. After an
 // accepted change the run gets a new name: the server may have steps that are played again with other values.

@@ -3,10 +3,10 @@
  * Python client and `trackio show`, as of 0.43.
  */
 import { randomUUID } from 'node:crypto';
+import { RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { defineTracker, Secret } from '@drmas/engine/host';
 import { z } from 'zod';
-import { RunError } from '../../base/errors.js';
-import type { RunEvent } from '../../base/events.js';
-import { defineTracker, Secret } from '../../base/host.js';
 import { measurementsOf } from './measurements.js';
 import { recordedRun, recordRun, rootOf, settingLeaves, TrackerServer } from './tracker-server.js';
 

@@ -1,13 +1,14 @@
 /** A request of a client answered by an agent, piece by piece. */
 
 import { randomBytes } from 'node:crypto';
-import { onAbort } from '../../base/async.js';
-import { ArgumentError, DialectError, TokenizerError } from '../../base/errors.js';
-import { randomKey } from '../../base/math.js';
-import { type AgentModel, checkedSampling, samplingOf } from '../../engine/backends.js';
-import type { Generation, OnTokens, Sampling } from '../../engine/contract.js';
-import { TextStream } from '../../engine/tokens.js';
-import { callsIn, opensThinking, toolFormat, withoutThinking } from '../../engine/tool-calls.js';
+import type { Generation, OnTokens, Sampling } from '@drmas/engine/contract';
+import { checkedSampling } from '@drmas/engine/embedded';
+import { type AgentModel, samplingOf } from '@drmas/engine/endpoints';
+import { ArgumentError, DialectError, TokenizerError } from '@drmas/engine/errors';
+import { onAbort } from '@drmas/engine/host';
+import { randomKey } from '@drmas/engine/math';
+import { TextStream } from '@drmas/engine/tokens';
+import { callsIn, opensThinking, toolFormat, withoutThinking } from '@drmas/engine/tool-calls';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../gateway/dialects.js';
 import { promptMessages } from '../../teams/rollout.js';
 import { type ContentPiece, ContentStream, overlap } from './content-stream.js';

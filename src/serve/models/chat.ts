@@ -1,8 +1,8 @@
-import { ArgumentError } from '../../base/errors.js';
-import { randomKey } from '../../base/math.js';
-import { assistant, type Message, user } from '../../base/nouns.js';
-import { type AgentModel, answer, promptOf, samplingOf } from '../../engine/backends.js';
-import type { Sampling } from '../../engine/contract.js';
+import type { Sampling } from '@drmas/engine/contract';
+import { type AgentModel, answer, promptOf, samplingOf } from '@drmas/engine/endpoints';
+import { ArgumentError } from '@drmas/engine/errors';
+import { randomKey } from '@drmas/engine/math';
+import { assistant, type Message, user } from '@drmas/engine/nouns';
 
 /** A conversation with one agent that keeps its messages. */
 export class Chat {

@@ -1,7 +1,6 @@
+import { callsIn, toolFormatNames, withoutThinking } from '@drmas/engine/tool-calls';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { callsIn, toolFormatNames } from '../../engine/model/tool-formats/index.js';
-import { withoutThinking } from '../../engine/model/tool-formats/thinking.js';
 import { ContentStream } from './content-stream.js';
 
 const tools = [{ name: 'add', parameters: { type: 'object', properties: {} } }];

@@ -1,4 +1,4 @@
-import { THINK, THOUGHT, type ToolFormatName, toolFormat } from '../../engine/tool-calls.js';
+import { THINK, THOUGHT, type ToolFormatName, toolFormat } from '@drmas/engine/tool-calls';
 
 /** A piece of a response: of the model's reasoning, or of its answer. */
 export interface ContentPiece {

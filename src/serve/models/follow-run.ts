@@ -1,10 +1,10 @@
 /** The trained agents of a run that still trains: the newest checkpoint answers, without a restart. */
 import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { contentHash, SEAL } from '../../base/disk.js';
-import { ArgumentError, CheckpointError, messageOf, RunError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import type { AgentModel } from '../../engine/backends.js';
+import { contentHash, SEAL } from '@drmas/engine/disk';
+import type { AgentModel } from '@drmas/engine/endpoints';
+import { ArgumentError, CheckpointError, messageOf, RunError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
 import { type Checkpoint, RECIPE, RunDirectory } from '../../method/store.js';
 import { checkpointOf } from '../../runs/index.js';
 import { type AgentModelsRequest, type OpenAgentModels, openAgentModels, wantedAgents } from './open-agent-models.js';

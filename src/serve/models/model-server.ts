@@ -1,10 +1,10 @@
 /** Trained agents as the models of a server that speaks the dialects of OpenAI and Anthropic. */
 import { setMaxListeners } from 'node:events';
+import type { AgentModel } from '@drmas/engine/endpoints';
+import { DialectError, suggestion } from '@drmas/engine/errors';
+import type { JsonSchema } from '@drmas/engine/nouns';
+import { accessBy, type GuardedApp, guardOf } from '@drmas/engine/platform';
 import type { Hono } from 'hono';
-import { DialectError, suggestion } from '../../base/errors.js';
-import type { JsonSchema } from '../../base/nouns.js';
-import { accessBy, type GuardedApp, guardOf } from '../../base/platform.js';
-import type { AgentModel } from '../../engine/backends.js';
 import type { ModelDelta, ModelRequest } from '../../gateway/dialects.js';
 import { beyondSampling, modelApp, modelPolicy, onceEach } from '../../gateway/dialects.js';
 import { isAnyObject } from '../../teams/rollout.js';

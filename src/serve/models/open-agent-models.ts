@@ -1,17 +1,15 @@
 /** The trained agents of a run, or an exported one, opened on one engine so that all of them answer together. */
 
 import { basename, dirname, join } from 'node:path';
-import { isNoOptimizer, SEAL } from '../../base/disk.js';
-import { CheckpointError, HubError, isObject, RunError, suggestion } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import { byteText } from '../../base/host.js';
-import type { AgentModel, EmbeddedBackend } from '../../engine/backends.js';
-import { holdsAdapter } from '../../engine/backends.js';
-import type { ModelHandle, OwnWeights } from '../../engine/contract.js';
-import { PRECISIONS, type Precision, precisionsOf } from '../../engine/contract.js';
-import { startEngine } from '../../engine/embedded.js';
-import { holdsModel, modelDirectory, withLocalModels } from '../../engine/formats.js';
-import { kindOfType, readAgentProfile } from '../../engine/model.js';
+import { type ModelHandle, type OwnWeights, PRECISIONS, type Precision, precisionsOf } from '@drmas/engine/contract';
+import { isNoOptimizer, SEAL } from '@drmas/engine/disk';
+import { type EmbeddedBackend, holdsAdapter } from '@drmas/engine/embedded';
+import type { AgentModel } from '@drmas/engine/endpoints';
+import { CheckpointError, HubError, isObject, RunError, suggestion } from '@drmas/engine/errors';
+import { holdsModel, modelDirectory, withLocalModels } from '@drmas/engine/formats';
+import { byteText, type Host } from '@drmas/engine/host';
+import { kindOfType, readAgentProfile } from '@drmas/engine/model';
+import { startEngine } from '@drmas/engine/node';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
 import { agentModelPath, RECIPE, RunDirectory } from '../../method/store.js';

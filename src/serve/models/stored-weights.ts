@@ -1,12 +1,12 @@
 /** Weights that a run or an exported agent keeps: as they are trained, and as they were before reinforcement. */
 import { join } from 'node:path';
-import { isNoOptimizer } from '../../base/disk.js';
-import { isObject, RunError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { holdsAdapter, locateBase } from '../../engine/backends.js';
-import type { BaseSpec, OwnWeights } from '../../engine/contract.js';
-import { isGguf, readTemplate } from '../../engine/formats.js';
-import { completeWhole, modelSchema, wholeWeights } from '../../engine/model.js';
+import type { BaseSpec, OwnWeights } from '@drmas/engine/contract';
+import { isNoOptimizer } from '@drmas/engine/disk';
+import { holdsAdapter, locateBase } from '@drmas/engine/embedded';
+import { isObject, RunError } from '@drmas/engine/errors';
+import { isGguf, readTemplate } from '@drmas/engine/formats';
+import type { Files } from '@drmas/engine/host';
+import { completeWhole, modelSchema, wholeWeights } from '@drmas/engine/model';
 import { keptWarmStart } from '../../method/checkpoints.js';
 import type { Checkpoint } from '../../method/store.js';
 

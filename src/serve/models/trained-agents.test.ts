@@ -1,8 +1,8 @@
+import { nodeHost } from '@drmas/engine/platform';
 import { APICallError, generateText, stepCountIs, streamText } from 'ai';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import { nodeHost } from '../../base/platform/node-host.js';
 import { trainable } from '../../gateway/agents/trainable.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../../teams/team/agent.js';

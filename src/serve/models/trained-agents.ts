@@ -1,5 +1,5 @@
-import { BackendError, DialectError, suggestion } from '../../base/errors.js';
-import { nodeHost } from '../../base/platform.js';
+import { BackendError, DialectError, suggestion } from '@drmas/engine/errors';
+import { nodeHost } from '@drmas/engine/platform';
 import { wholeAnswer } from '../../gateway/dialects.js';
 import { agentModel } from '../../gateway/index.js';
 import type { LanguageModel } from '../../teams/index.js';

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
+import type { JsonSchema } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../test/support/tiny-run.js';
-import type { JsonSchema } from '../../base/core/message.js';
-import { nodeFiles } from '../../base/platform/node-files.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../../teams/team/agent.js';
 import { defineTeam } from '../../teams/team/team.js';

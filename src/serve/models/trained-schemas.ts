@@ -1,8 +1,8 @@
 /** The schemas that agents answered with in training: requests without them are other prompts. */
 import { join } from 'node:path';
-import { exactJson } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import type { JsonSchema } from '../../base/nouns.js';
+import { exactJson } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
+import type { JsonSchema } from '@drmas/engine/nouns';
 import { EPISODES, readEpisodes } from '../../method/store.js';
 import { demandedSchema } from '../../teams/rollout.js';
 

@@ -1,10 +1,11 @@
 /** Clients that disappear: their places are free again, and the end of the server does not wait for them. */
 import { request as httpRequest } from 'node:http';
+import type { AgentModel } from '@drmas/engine/endpoints';
+import type { Listening } from '@drmas/engine/internal/base/platform/servers/listen';
+import { listen } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../test/support/time-and-chance.js';
-import { type Listening, listen } from '../../base/platform/servers/listen.js';
-import type { AgentModel } from '../../engine/backends/agent-reply.js';
-import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { type ModelServer, modelServer } from './model-server.js';
 

@@ -1,6 +1,6 @@
-import { copyWithSource, isObject } from '../../base/errors.js';
-import type { JsonSchema, Tool, ToolChoice, Turn } from '../../base/nouns.js';
-import { toolFormat } from '../../engine/tool-calls.js';
+import { copyWithSource, isObject } from '@drmas/engine/errors';
+import type { JsonSchema, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
+import { toolFormat } from '@drmas/engine/tool-calls';
 import type { Agent } from '../team/agent.js';
 import type { AskOptions } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';

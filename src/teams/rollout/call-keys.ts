@@ -1,7 +1,7 @@
 /** The names of the random streams of calls. */
 
-import { digestOfIds, type RandomKey, randomKey } from '../../base/math.js';
-import type { Message, Tool, ToolChoice, Turn } from '../../base/nouns.js';
+import { digestOfIds, type RandomKey, randomKey } from '@drmas/engine/math';
+import type { Message, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
 import type { EpisodeRequest, Replay, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 

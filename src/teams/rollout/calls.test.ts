@@ -1,7 +1,7 @@
+import { ArgumentError } from '@drmas/engine/errors';
+import { assistant, type JsonSchema, type Message, user } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ArgumentError } from '../../base/core/errors.js';
-import { assistant, type JsonSchema, type Message, user } from '../../base/core/message.js';
 import { playScripted, scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

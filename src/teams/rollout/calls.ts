@@ -1,9 +1,8 @@
-import { onAbort } from '../../base/async.js';
-import { ArgumentError, DialectError, isGoneForGood, messageOf } from '../../base/errors.js';
-import type { CallTime } from '../../base/host.js';
-import type { RandomKey } from '../../base/math.js';
-import type { Turn } from '../../base/nouns.js';
-import type { Generation, Utterance } from '../../engine/contract.js';
+import type { Generation, Utterance } from '@drmas/engine/contract';
+import { ArgumentError, DialectError, isGoneForGood, messageOf } from '@drmas/engine/errors';
+import { type CallTime, onAbort } from '@drmas/engine/host';
+import type { RandomKey } from '@drmas/engine/math';
+import type { Turn } from '@drmas/engine/nouns';
 import type { Ask, Reply } from '../team/team.js';
 import { type CallCounter, requireJudge, requireStep } from './ask-options.js';
 import { keysOf, nameOf } from './call-keys.js';

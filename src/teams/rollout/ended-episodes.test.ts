@@ -1,7 +1,7 @@
+import { EpisodeOverError } from '@drmas/engine/errors';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually } from '../../../test/support/time-and-chance.js';
-import { EpisodeOverError } from '../../base/core/errors.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

@@ -1,5 +1,5 @@
-import { messageOf, reasonOf } from '../../base/errors.js';
-import type { Failure, FailureReason } from '../../base/nouns.js';
+import { messageOf, reasonOf } from '@drmas/engine/errors';
+import type { Failure, FailureReason } from '@drmas/engine/nouns';
 
 /** The most characters of a message to keep: a server may reply with a page, a team may throw its data. */
 const LONGEST_MESSAGE = 2_000;

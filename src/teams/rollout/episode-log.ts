@@ -1,6 +1,6 @@
-import { ArgumentError, isSmall } from '../../base/errors.js';
-import { mean } from '../../base/math.js';
-import type { LogEntry } from '../../base/nouns.js';
+import { ArgumentError, isSmall } from '@drmas/engine/errors';
+import { mean } from '@drmas/engine/math';
+import type { LogEntry } from '@drmas/engine/nouns';
 
 /** More entries than these are a mistake: a loop that logs. */
 const MOST_ENTRIES = 1_000;

@@ -1,9 +1,9 @@
+import { DeviceError, EndpointError } from '@drmas/engine/errors';
+import { type PlayProgress, progressListener, type RunListener } from '@drmas/engine/host';
+import type { Task } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, onFakeClock, takesTime, timeOfDay } from '../../../test/support/time-and-chance.js';
-import { DeviceError, EndpointError } from '../../base/core/errors.js';
-import { type PlayProgress, progressListener, type RunListener } from '../../base/core/play/run-listener.js';
-import type { Task } from '../../base/nouns.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

@@ -1,9 +1,8 @@
+import type { Sampling } from '@drmas/engine/contract';
+import { ArgumentError } from '@drmas/engine/errors';
+import { nextMacrotask, onAbort, type Phase } from '@drmas/engine/host';
+import type { Episode, EpisodeGroup, Task } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
-import { nextMacrotask, onAbort } from '../../base/async.js';
-import { ArgumentError } from '../../base/errors.js';
-import type { Phase } from '../../base/host.js';
-import type { Episode, EpisodeGroup, Task } from '../../base/nouns.js';
-import type { Sampling } from '../../engine/contract.js';
 import type { Team } from '../team/team.js';
 import { rewardTogether } from './group-reward.js';
 import { playEpisode } from './play-episode.js';

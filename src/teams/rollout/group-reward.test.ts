@@ -1,8 +1,8 @@
+import type { Step } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
 import { digitTeam, eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import type { Step } from '../../base/core/events.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

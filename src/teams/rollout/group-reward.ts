@@ -1,5 +1,5 @@
 /** Rewards of whole groups: what a team's `rewardGroup` returned becomes the scores of the episodes. */
-import { type Episode, type EpisodeGroup, type Score, successOf, type Turn } from '../../base/nouns.js';
+import { type Episode, type EpisodeGroup, type Score, successOf, type Turn } from '@drmas/engine/nouns';
 import type { RankedEpisode, Reward, Team } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import type { RolloutContext } from './rollout-context.js';

@@ -1,8 +1,8 @@
 /** Scores a played episode: calls the team's `reward`, `success` and `metrics`, again if they throw. */
 
-import { onAbort } from '../../base/async.js';
-import { isSmall } from '../../base/errors.js';
-import type { Episode, FailureReason } from '../../base/nouns.js';
+import { isSmall } from '@drmas/engine/errors';
+import { onAbort } from '@drmas/engine/host';
+import type { Episode, FailureReason } from '@drmas/engine/nouns';
 import type { Reward, RewardContext, RewardValue } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { requireNamed, share, valueText } from './reward-values.js';

@@ -1,7 +1,7 @@
+import type { Episode } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, takesTime } from '../../../test/support/time-and-chance.js';
-import type { Episode } from '../../base/core/episode.js';
 import { playScripted, scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type ScriptedSampler, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

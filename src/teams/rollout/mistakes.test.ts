@@ -1,8 +1,9 @@
 /** Mistakes of teams that are named as the mistake they are. */
+
+import { isLesson } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
-import { isLesson } from '../../base/core/episode.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

@@ -1,7 +1,8 @@
 /** What a team's functions may return by mistake: each odd value at each place is refused there, or has no effect. */
+
+import type { Episode } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Episode } from '../../base/core/episode.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

@@ -1,7 +1,7 @@
 /** Recognises errors of parsers and frameworks that the agents' texts cause, and not a mistake in the team's code. */
 
-import { isObject } from '../../base/errors.js';
-import type { Turn } from '../../base/nouns.js';
+import { isObject } from '@drmas/engine/errors';
+import type { Turn } from '@drmas/engine/nouns';
 import { judgesTexts } from '../team/agent.js';
 import type { Team } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';

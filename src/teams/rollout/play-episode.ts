@@ -1,8 +1,7 @@
-import { onAbort } from '../../base/async.js';
-import { deepFrozen, messageOf } from '../../base/errors.js';
-import { waitMs } from '../../base/host.js';
-import { RandomStream } from '../../base/math.js';
-import type { Episode, FailureReason } from '../../base/nouns.js';
+import { deepFrozen, messageOf } from '@drmas/engine/errors';
+import { onAbort, waitMs } from '@drmas/engine/host';
+import { RandomStream } from '@drmas/engine/math';
+import type { Episode, FailureReason } from '@drmas/engine/nouns';
 import { agentsOf } from './calls.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { EpisodeLog } from './episode-log.js';

@@ -1,6 +1,6 @@
-import { ArgumentError, exactJson, isObject, jsonObject, parseWithSource } from '../../base/errors.js';
-import { type JsonSchema, type Message, system, user } from '../../base/nouns.js';
-import { endOfJson } from '../../engine/tool-calls.js';
+import { ArgumentError, exactJson, isObject, jsonObject, parseWithSource } from '@drmas/engine/errors';
+import { type JsonSchema, type Message, system, user } from '@drmas/engine/nouns';
+import { endOfJson } from '@drmas/engine/tool-calls';
 
 const DEMAND = 'Answer with JSON of this schema alone: ';
 /** Without properties a schema says nothing more, and models would copy it. */

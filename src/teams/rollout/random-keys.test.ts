@@ -1,9 +1,9 @@
+import { digestOfIds, randomKey } from '@drmas/engine/math';
+import type { Turn } from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Turn } from '../../base/core/episode.js';
-import { digestOfIds, randomKey } from '../../base/core/random.js';
-import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

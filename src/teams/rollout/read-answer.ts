@@ -1,8 +1,14 @@
-import { ArgumentError, fitsJsonSchema, isObject } from '../../base/errors.js';
-import type { JsonSchema, Tool, ToolChoice, Turn } from '../../base/nouns.js';
-import type { Generation, PlayableHandle, Utterance } from '../../engine/contract.js';
-import type { TextWithCalls } from '../../engine/tool-calls.js';
-import { callsIn, isCallOf, opensThinking, type ToolFormatName, withoutThinking } from '../../engine/tool-calls.js';
+import type { Generation, PlayableHandle, Utterance } from '@drmas/engine/contract';
+import { ArgumentError, fitsJsonSchema, isObject } from '@drmas/engine/errors';
+import type { JsonSchema, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
+import {
+  callsIn,
+  isCallOf,
+  opensThinking,
+  type TextWithCalls,
+  type ToolFormatName,
+  withoutThinking,
+} from '@drmas/engine/tool-calls';
 import type { Agent } from '../team/agent.js';
 import type { Penalised } from '../team/parsers.js';
 import { EpisodeFailure } from './episode-failure.js';

@@ -1,7 +1,5 @@
 /** Policies and endpoints of a program elsewhere, as those see them who play episodes away from it. */
 
-import { messageOf, RecipeError, TrainingError } from '../../base/errors.js';
-import type { Episode } from '../../base/nouns.js';
 import type {
   GenerateRequest,
   Generation,
@@ -9,8 +7,10 @@ import type {
   TextBackend,
   TextRequest,
   Utterance,
-} from '../../engine/contract.js';
-import { createTokenizer } from '../../engine/tokens.js';
+} from '@drmas/engine/contract';
+import { messageOf, RecipeError, TrainingError } from '@drmas/engine/errors';
+import type { Episode } from '@drmas/engine/nouns';
+import { createTokenizer } from '@drmas/engine/tokens';
 import type { EpisodeRequest, RolloutContext, RolloutSettings } from './rollout-context.js';
 
 /** An episode to play, without what who plays it has itself. */

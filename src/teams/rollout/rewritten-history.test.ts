@@ -1,12 +1,19 @@
+import {
+  assistant,
+  type Message,
+  system,
+  type Tokenizer,
+  type Tool,
+  type Turn,
+  toolResult,
+  user,
+} from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
+import type { ToolFormatName } from '@drmas/engine/tool-calls';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { miniTokenizer } from '../../../test/support/qwen3-mini.js';
-import type { Turn } from '../../base/core/episode.js';
-import { assistant, type Message, system, type Tool, toolResult, user } from '../../base/core/message.js';
-import type { Tokenizer } from '../../base/core/tokenizer.js';
-import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
-import type { ToolFormatName } from '../../engine/model/tool-formats/index.js';
 import { chainsOf } from '../../method/training/samples/chains.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';

@@ -1,7 +1,7 @@
-import type { EpisodeListener, Phase, RunListener } from '../../base/host.js';
-import type { Message, Task, Turn } from '../../base/nouns.js';
-import type { Scope } from '../../base/platform.js';
-import type { PlayableHandle, Sampling, TextBackend } from '../../engine/contract.js';
+import type { PlayableHandle, Sampling, TextBackend } from '@drmas/engine/contract';
+import type { EpisodeListener, Phase, RunListener } from '@drmas/engine/host';
+import type { Message, Task, Turn } from '@drmas/engine/nouns';
+import type { Scope } from '@drmas/engine/platform';
 import type { AgentWays, EpisodeWays, GatewayConnection } from '../team/agent-adapters.js';
 import type { Ask, AskOptions, RankedEpisode, Team } from '../team/team.js';
 

@@ -1,7 +1,7 @@
-import { macrotask, onAbort } from '../../base/async.js';
-import { EpisodeOverError, messageOf } from '../../base/errors.js';
-import type { Episode, Turn } from '../../base/nouns.js';
-import type { Scope } from '../../base/platform.js';
+import { EpisodeOverError, messageOf } from '@drmas/engine/errors';
+import { macrotask, onAbort } from '@drmas/engine/host';
+import type { Episode, Turn } from '@drmas/engine/nouns';
+import type { Scope } from '@drmas/engine/platform';
 import { EpisodeFailure } from './episode-failure.js';
 import type { EpisodeLog } from './episode-log.js';
 import type { EpisodeRequest } from './rollout-context.js';

@@ -1,7 +1,7 @@
+import { type Score, successOf, type Turn } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Score, successOf, type Turn } from '../../base/core/episode.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../team/agent.js';
 import { defineTeam, type Reward } from '../team/team.js';

@@ -1,4 +1,4 @@
-import { isObject, ownValue } from '../../base/errors.js';
+import { isObject, ownValue } from '@drmas/engine/errors';
 import {
   type Episode,
   type EpisodeGroup,
@@ -7,7 +7,7 @@ import {
   type Score,
   successOf,
   type Turn,
-} from '../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import type { Metrics, Reward, RewardValue, TurnReward } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { finiteReward, LARGEST, measured, requireNamed, share, sumOf, valueText } from './reward-values.js';

@@ -1,8 +1,8 @@
+import type { TextBackend, TextRequest, Utterance } from '@drmas/engine/contract';
+import { assistant, type Message, type Tool, toolResult, user } from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { assistant, type Message, type Tool, toolResult, user } from '../../base/core/message.js';
-import type { TextBackend, TextRequest, Utterance } from '../../engine/contract/text-backend.js';
-import { bytesTokenizer } from '../../engine/model/tokenizers/bytes.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent } from '../team/agent.js';

@@ -1,7 +1,7 @@
 /** How scorers of each package are called, which of them call a model, and what their verdicts say. */
 
-import { ArgumentError, isObject } from '../../base/errors.js';
-import type { Turn } from '../../base/nouns.js';
+import { ArgumentError, isObject } from '@drmas/engine/errors';
+import type { Turn } from '@drmas/engine/nouns';
 
 /** The input of a scorer, in the words that evaluation packages share. */
 export interface ScorerInput {

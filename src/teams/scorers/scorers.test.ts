@@ -1,9 +1,9 @@
+import { assistant, toolResult, user } from '@drmas/engine/nouns';
 import { ExactMatch, Factuality, Levenshtein } from 'autoevals';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { chatServer, json } from '../../../test/support/chat-server.js';
 import { stopwatch } from '../../../test/support/time-and-chance.js';
-import { assistant, toolResult, user } from '../../base/core/message.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../team/agent.js';
 import { defineTeam } from '../team/team.js';

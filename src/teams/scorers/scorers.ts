@@ -1,7 +1,8 @@
 /** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
+
+import { ArgumentError, DrmasError, isObject, messageOf } from '@drmas/engine/errors';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
-import { ArgumentError, DrmasError, isObject, messageOf } from '../../base/errors.js';
 import type { Reward, RewardContext, RewardParts, Team } from '../team/team.js';
 import { callsModel, callsOf, type Scorer, type ScorerCalls, type ScorerInput, scoreIn } from './foreign-scorers.js';
 

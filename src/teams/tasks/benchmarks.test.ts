@@ -1,7 +1,7 @@
+import { RecipeError } from '@drmas/engine/errors';
+import type { TaskSource } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { TaskSource } from '../../base/core/task.js';
-import { RecipeError } from '../../base/errors.js';
 import { benchmarks } from './benchmarks.js';
 import { checkedOptions } from './checked-options.js';
 

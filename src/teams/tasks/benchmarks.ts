@@ -1,5 +1,5 @@
-import { RecipeError, TaskError } from '../../base/errors.js';
-import { fittedSet, type Task, type TaskSet, type TaskSource } from '../../base/nouns.js';
+import { RecipeError, TaskError } from '@drmas/engine/errors';
+import { fittedSet, type Task, type TaskSet, type TaskSource } from '@drmas/engine/nouns';
 
 /** The metadata field with the name of a task's benchmark. */
 export const BENCHMARK = 'benchmark';

@@ -1,5 +1,5 @@
 /** The exact expected score when the best, the worst or the most frequent of n samples is selected. */
-import { ArgumentError } from '../../base/errors.js';
+import { ArgumentError } from '@drmas/engine/errors';
 
 /**
  * The expected best score of n samples drawn with replacement from a task's scores: with x_1 <= ... <= x_m, the sum of

@@ -1,5 +1,5 @@
+import { issuesText, RecipeError } from '@drmas/engine/errors';
 import type { z } from 'zod';
-import { issuesText, RecipeError } from '../../base/errors.js';
 
 /**
  * Checks the options of a task source and fills in their defaults.

@@ -1,6 +1,6 @@
 /** The metrics of an evaluation: scores of k samples a task, and bootstrap intervals of their mean over tasks. */
-import { ArgumentError } from '../../base/errors.js';
-import { mean, RandomStream } from '../../base/math.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import { mean, RandomStream } from '@drmas/engine/math';
 
 /**
  * An unbiased estimate of the probability that at least one of k samples is right, from n samples with c right ones:

@@ -1,8 +1,8 @@
+import { RandomStream } from '@drmas/engine/math';
+import type { TaskSource } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toolbox } from '../../../recipes/repair/world.js';
-import { RandomStream } from '../../base/core/random.js';
-import type { TaskSource } from '../../base/core/task.js';
 import { arithmetic } from './generated/arithmetic.js';
 import { mix } from './mix.js';
 

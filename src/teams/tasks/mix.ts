@@ -1,6 +1,6 @@
-import { isObject, RecipeError } from '../../base/errors.js';
-import { RandomStream } from '../../base/math.js';
-import { fittedSet, GENERATED_INDICES, type Task, type TaskSet, type TaskSource } from '../../base/nouns.js';
+import { isObject, RecipeError } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
+import { fittedSet, GENERATED_INDICES, type Task, type TaskSet, type TaskSource } from '@drmas/engine/nouns';
 import { named, originsOf, reconfigured } from './benchmarks.js';
 
 const WEIGHTS = 'weights';

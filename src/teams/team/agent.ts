@@ -1,7 +1,7 @@
+import type { Sampling } from '@drmas/engine/contract';
+import { ArgumentError, isObject, issuesText } from '@drmas/engine/errors';
+import { type ToolFormatName, toolFormatNames } from '@drmas/engine/tool-calls';
 import { z } from 'zod';
-import { ArgumentError, isObject, issuesText } from '../../base/errors.js';
-import type { Sampling } from '../../engine/contract.js';
-import { type ToolFormatName, toolFormatNames } from '../../engine/tool-calls.js';
 import { jsonParser, type Parser, schemaProblem, type UsingParser } from './parsers.js';
 
 /** A role in a team: its system prompt, its parser and its sampling settings. A recipe assigns a model to it. */

@@ -1,6 +1,6 @@
+import { ArgumentError, isObject } from '@drmas/engine/errors';
+import { withoutThinking } from '@drmas/engine/tool-calls';
 import { z } from 'zod';
-import { ArgumentError, isObject } from '../../base/errors.js';
-import { withoutThinking } from '../../engine/tool-calls.js';
 import { extractBoxed } from '../tasks/grading/boxed.js';
 
 /**

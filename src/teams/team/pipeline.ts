@@ -1,5 +1,5 @@
+import { ArgumentError, issuesText } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../../base/errors.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { type Agent, type AgentSpec, agent } from './agent.js';
 import { boxed } from './parsers.js';

@@ -1,6 +1,6 @@
+import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { assistant, type Message, user } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../../base/errors.js';
-import { assistant, type Message, user } from '../../base/nouns.js';
 import { calculate } from '../tasks/generated/calculator.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { agent } from './agent.js';

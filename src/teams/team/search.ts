@@ -1,5 +1,5 @@
+import { ArgumentError, issuesText } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../../base/errors.js';
 import { exactMatch } from '../tasks/grading/question-answering.js';
 import type { Retriever, Search } from '../tasks/retrieval/retriever.js';
 import { agent } from './agent.js';

@@ -1,5 +1,5 @@
+import { symbolsTokenizer } from '@drmas/engine/internal/model/tokenizers/symbols';
 import { describe, expect, it } from 'vitest';
-import { symbolsTokenizer } from '../../engine/model/tokenizers/symbols.js';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { playEpisode } from '../rollout/play-episode.js';

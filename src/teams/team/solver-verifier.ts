@@ -1,7 +1,7 @@
+import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { mean } from '@drmas/engine/math';
+import { assistant, user } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../../base/errors.js';
-import { mean } from '../../base/math.js';
-import { assistant, user } from '../../base/nouns.js';
 import { gradeMath } from '../tasks/grading/math.js';
 import { agent } from './agent.js';
 import { inTags, paperSolution, paperVerdict, requireForm, shownVerdict } from './paper/paper-outputs.js';

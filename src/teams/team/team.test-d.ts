@@ -1,6 +1,6 @@
+import { assistant, toolResult, user } from '@drmas/engine/nouns';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import { assistant, toolResult, user } from '../../base/core/message.js';
 import { agent } from './agent.js';
 import { boxed, integer, oneOf } from './parsers.js';
 import { defineTeam, type Reply, type Team } from './team.js';

@@ -1,6 +1,6 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ArgumentError } from '../../base/core/errors.js';
 import { agent } from './agent.js';
 import { defineTeam } from './team.js';
 

@@ -1,7 +1,7 @@
+import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import type { RandomStream } from '@drmas/engine/math';
+import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../../base/errors.js';
-import type { RandomStream } from '../../base/math.js';
-import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolChoice } from '../../base/nouns.js';
 import type { Agent } from './agent.js';
 import type { AgentWays, EpisodeWays, GatewayConnection } from './agent-adapters.js';
 import { schemaProblem } from './parsers.js';

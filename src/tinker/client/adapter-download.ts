@@ -1,9 +1,9 @@
 /** Downloads an adapter: a server's saved weights as the files that PEFT reads. */
 
-import { BackendError, messageOf } from '../../base/errors.js';
-import type { Secret } from '../../base/host.js';
-import { readArchive, webRequest } from '../../base/platform.js';
-import type { AdapterSettings } from '../../engine/contract.js';
+import type { AdapterSettings } from '@drmas/engine/contract';
+import { BackendError, messageOf } from '@drmas/engine/errors';
+import type { Secret } from '@drmas/engine/host';
+import { readArchive, webRequest } from '@drmas/engine/platform';
 import { RemoteModel } from './remote-model.js';
 import type { SavedPolicy } from './saved-policy.js';
 import { savedAnswer } from './wire/answers.js';

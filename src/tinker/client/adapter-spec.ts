@@ -1,7 +1,7 @@
 /** Adapters as servers describe them. */
 
-import { BackendError } from '../../base/errors.js';
-import type { AdapterSettings, ProjectionName, WeightsSpec } from '../../engine/contract.js';
+import type { AdapterSettings, ProjectionName, WeightsSpec } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
 import type { RemoteModel, RemoteModelSpec } from './remote-model.js';
 import type { TinkerSpec } from './tinker-spec.js';
 

@@ -1,13 +1,13 @@
 /** An adapter whose weights are on a server, as the files that PEFT reads. */
 import { join } from 'node:path';
+import type { ExportRequest, PreparedExport } from '@drmas/engine/backends';
+import { PROJECTIONS } from '@drmas/engine/contract';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { readAdapterDescription, storedModules, writeAdapterConfig } from '@drmas/engine/formats';
+import { Secret } from '@drmas/engine/host';
+import { nodeFiles } from '@drmas/engine/platform';
+import { chatTemplateWith, settingsOf, templateOf } from '@drmas/engine/tokens';
 import { z } from 'zod';
-import { messageOf, RunError } from '../../base/errors.js';
-import { Secret } from '../../base/host.js';
-import { nodeFiles } from '../../base/platform.js';
-import type { ExportRequest, PreparedExport } from '../../engine/backends.js';
-import { PROJECTIONS } from '../../engine/contract.js';
-import { readAdapterDescription, storedModules, writeAdapterConfig } from '../../engine/formats.js';
-import { chatTemplateWith, settingsOf, templateOf } from '../../engine/tokens.js';
 import { downloadAdapter } from './adapter-download.js';
 import { readSaved, SAVED_POLICY } from './saved-policy.js';
 

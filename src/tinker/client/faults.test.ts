@@ -1,4 +1,9 @@
 // @module-tag verify
+
+import { BackendError } from '@drmas/engine/errors';
+import { randomKey } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import { stopwatch } from '../../../test/support/time-and-chance.js';
@@ -7,10 +12,6 @@ import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js
 import type { FakeName, Fault } from '../../../test/support/tinker-fake/options.js';
 import { TinkerFake } from '../../../test/support/tinker-fake/server.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { BackendError } from '../../base/core/errors.js';
-import { randomKey } from '../../base/core/random.js';
-import type { TrainingSample } from '../../base/core/sample.js';
-import { nodeHost } from '../../base/platform/node-host.js';
 import { TinkerBackend } from './tinker-backend.js';
 
 const root = temporaryRoot();

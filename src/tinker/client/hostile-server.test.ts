@@ -1,15 +1,15 @@
 // @module-tag verify
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { BackendError } from '@drmas/engine/errors';
+import { randomKey } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../test/support/adamw.js';
 import { repeatedly } from '../../../test/support/time-and-chance.js';
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { BackendError } from '../../base/core/errors.js';
-import { randomKey } from '../../base/core/random.js';
-import type { TrainingSample } from '../../base/core/sample.js';
 
 const root = temporaryRoot();
 let directory = '';

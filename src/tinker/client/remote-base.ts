@@ -2,12 +2,13 @@
  * The local part of a model that a server trains: its tokenizer and its sizes, from a directory in the Hugging Face
  * layout.
  */
+
+import type { DecoderConfig } from '@drmas/engine/contract';
+import { CheckpointError } from '@drmas/engine/errors';
+import { describeModel, holdsModel, parseWith, readConfig, readJson, readTokenizer } from '@drmas/engine/formats';
+import type { Files } from '@drmas/engine/host';
+import type { Tokenizer } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { CheckpointError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import type { Tokenizer } from '../../base/nouns.js';
-import type { DecoderConfig } from '../../engine/contract.js';
-import { describeModel, holdsModel, parseWith, readConfig, readJson, readTokenizer } from '../../engine/formats.js';
 import type { Limits } from './wire/datum.js';
 
 /** Models with vision have the sizes of their text part in a section. */

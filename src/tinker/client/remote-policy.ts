@@ -1,8 +1,3 @@
-import type { LimitFunction } from 'p-limit';
-import { unlessAborted } from '../../base/async.js';
-import { BackendError, CheckpointError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import type { Tokenizer, TrainingSample } from '../../base/nouns.js';
 import type {
   ForwardBackwardResult,
   GenerateRequest,
@@ -12,8 +7,12 @@ import type {
   OptimStepSettings,
   PolicyHandle,
   StateOptions,
-} from '../../engine/contract.js';
-import type { ForwardBackwardOptions } from '../../engine/loss.js';
+} from '@drmas/engine/contract';
+import { BackendError, CheckpointError } from '@drmas/engine/errors';
+import { type Files, unlessAborted } from '@drmas/engine/host';
+import type { ForwardBackwardOptions } from '@drmas/engine/loss';
+import type { Tokenizer, TrainingSample } from '@drmas/engine/nouns';
+import type { LimitFunction } from 'p-limit';
 import type { RemoteBase } from './remote-base.js';
 import type { RemoteModel, RemoteModelSpec, SavedWeights } from './remote-model.js';
 import { RemoteSampler } from './remote-sampler.js';

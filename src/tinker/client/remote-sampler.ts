@@ -1,8 +1,8 @@
 /** Sampling from one policy: snapshots of its weights, and requests that sample them. */
 
-import { BackendError } from '../../base/errors.js';
-import { seedOf, temperatureOf } from '../../engine/backends.js';
-import { type GenerateRequest, type Generation, responseRoom } from '../../engine/contract.js';
+import { type GenerateRequest, type Generation, responseRoom } from '@drmas/engine/contract';
+import { seedOf, temperatureOf } from '@drmas/engine/endpoints';
+import { BackendError } from '@drmas/engine/errors';
 import type { RemoteModel } from './remote-model.js';
 import { sampleAnswer, samplingSessionAnswer, savedAnswer } from './wire/answers.js';
 import { checkedSample, type Limits, requireTokens } from './wire/datum.js';

@@ -1,11 +1,10 @@
 /** Training of one policy: gradients are collected here, and sent with their update. */
 
-import { BackendError } from '../../base/errors.js';
-import type { TrainingSample } from '../../base/nouns.js';
-import type { ForwardBackwardResult, OptimStepResult, OptimStepSettings } from '../../engine/contract.js';
-import type { ForwardBackwardOptions } from '../../engine/loss.js';
-import { hasAdvantage, type Objective, objectiveOf } from '../../engine/loss.js';
-import type { AdamWSettings } from '../../engine/model.js';
+import type { ForwardBackwardResult, OptimStepResult, OptimStepSettings } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
+import { type ForwardBackwardOptions, hasAdvantage, type Objective, objectiveOf } from '@drmas/engine/loss';
+import type { AdamWSettings } from '@drmas/engine/model';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import type { RemoteModel } from './remote-model.js';
 import { gradientPath, keepsOrder, type ServerProfile } from './server-profile.js';
 import { type PassInput, stepAnswer } from './wire/answers.js';

@@ -1,8 +1,9 @@
 /** A policy in a checkpoint: the server's name of its weights, and the model that they belong to. */
+
+import { CheckpointError } from '@drmas/engine/errors';
+import { formatJson, parseWith, readJson } from '@drmas/engine/formats';
+import type { Files } from '@drmas/engine/host';
 import { z } from 'zod';
-import { CheckpointError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { formatJson, parseWith, readJson } from '../../engine/formats.js';
 
 export const SAVED_POLICY = 'tinker.json';
 

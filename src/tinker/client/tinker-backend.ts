@@ -1,11 +1,10 @@
+import type { BackendDeclaration } from '@drmas/engine/backends';
+import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
+import { byteText, type Host, Secret } from '@drmas/engine/host';
+import { lossTypes } from '@drmas/engine/loss';
+import { adapterParameterCount } from '@drmas/engine/model';
 import pLimit from 'p-limit';
-import { BackendError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import { byteText, Secret } from '../../base/host.js';
-import type { BackendDeclaration } from '../../engine/backends.js';
-import type { Backend, Capabilities, Handles, Hardware, Role, WeightsSpec } from '../../engine/contract.js';
-import { lossTypes } from '../../engine/loss.js';
-import { adapterParameterCount } from '../../engine/model.js';
 import { remoteSpec, requireAdapter, requireModel, type ServedAdapter, scaleWarnings } from './adapter-spec.js';
 import { prepareExport } from './export-adapter.js';
 import { probeServer } from './probe/server-probe.js';

@@ -1,5 +1,5 @@
+import { serverKey, serverUrl } from '@drmas/engine/endpoints';
 import { z } from 'zod';
-import { serverKey, serverUrl } from '../../engine/backends.js';
 import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
 
 const count = z.int().min(1);

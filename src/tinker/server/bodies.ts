@@ -2,8 +2,9 @@
  * The bodies of Tinker requests, as far as this server reads them. Clients also send other fields. Lengths and numbers
  * are bounded here, before any array of the engine is made.
  */
+
+import { idFault } from '@drmas/engine/endpoints';
 import { z } from 'zod';
-import { idFault } from '../../engine/backends.js';
 
 /** The path of saved weights. */
 export const CHECKPOINT_PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;

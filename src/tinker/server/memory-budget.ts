@@ -1,8 +1,9 @@
 /** The memory that adapters and sampling sessions of clients may take, and the disk of their saved weights. */
-import { DialectError } from '../../base/errors.js';
-import { byteText } from '../../base/host.js';
-import type { AdapterSettings, DecoderConfig } from '../../engine/contract.js';
-import { policyFootprint } from '../../engine/embedded.js';
+
+import type { AdapterSettings, DecoderConfig } from '@drmas/engine/contract';
+import { DialectError } from '@drmas/engine/errors';
+import { byteText } from '@drmas/engine/host';
+import { policyFootprint } from '@drmas/engine/node';
 
 /** Rows of a pass are not counted: they come and go with requests, and the context bounds them. */
 const NO_ROWS = { longest: 1, recompute: true };

@@ -1,10 +1,10 @@
 /** The embedded engine as a server that speaks the Tinker protocol. */
 import { basename } from 'node:path';
-import { RunError } from '../../base/errors.js';
-import type { Host } from '../../base/host.js';
-import { type GuardedApp, packageVersion } from '../../base/platform.js';
-import { startEngine } from '../../engine/embedded.js';
-import { holdsModel, modelDirectory } from '../../engine/formats.js';
+import { RunError } from '@drmas/engine/errors';
+import { holdsModel, modelDirectory } from '@drmas/engine/formats';
+import type { Host } from '@drmas/engine/host';
+import { startEngine } from '@drmas/engine/node';
+import { type GuardedApp, packageVersion } from '@drmas/engine/platform';
 import { tinkerApp } from './tinker-app.js';
 import { TinkerService } from './tinker-service.js';
 

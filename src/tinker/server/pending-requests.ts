@@ -1,6 +1,6 @@
 /** Results that clients fetch later. Each is kept for a time after it was fetched. */
 import { randomUUID } from 'node:crypto';
-import { DialectError } from '../../base/errors.js';
+import { DialectError } from '@drmas/engine/errors';
 
 /** Time that a fetched result is kept, because it may be lost on its way to the client. */
 const KEPT_AFTER_FETCH_MS = 120_000;

@@ -3,7 +3,7 @@
  * of their fields: ForwardBackwardRequest in, ForwardBackwardOutput and SampleResponse out.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { DialectError, messageOf } from '../../base/errors.js';
+import { DialectError, messageOf } from '@drmas/engine/errors';
 import { MOST_CHUNKS, MOST_DATUMS, type PassInput } from './bodies.js';
 import type { SampleOutput } from './samplers.js';
 import type { PassOutput } from './served-model.js';

@@ -1,9 +1,9 @@
 /** Sampling sessions: fixed weights, and the samples of them. */
 import { randomInt, randomUUID } from 'node:crypto';
-import { DialectError } from '../../base/errors.js';
-import { type RandomKey, randomKey } from '../../base/math.js';
-import type { EmbeddedBackend, EmbeddedFrozen } from '../../engine/backends.js';
-import { type GenerateRequest, type Generation, isGreedy, type WeightsSpec } from '../../engine/contract.js';
+import { type GenerateRequest, type Generation, isGreedy, type WeightsSpec } from '@drmas/engine/contract';
+import type { EmbeddedBackend, EmbeddedFrozen } from '@drmas/engine/embedded';
+import { DialectError } from '@drmas/engine/errors';
+import { type RandomKey, randomKey } from '@drmas/engine/math';
 import type { SampleBody } from './bodies.js';
 import type { ByteBudget } from './memory-budget.js';
 import type { ServedModel } from './served-model.js';

@@ -1,9 +1,9 @@
 /** A model that a client trains: an adapter on a base, with its requests in the order of their arrival. */
 
+import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
+import type { EmbeddedPolicy } from '@drmas/engine/embedded';
+import { BackendError, DialectError, NonFiniteError } from '@drmas/engine/errors';
 import type { z } from 'zod';
-import { BackendError, DialectError, NonFiniteError } from '../../base/errors.js';
-import type { EmbeddedPolicy } from '../../engine/backends.js';
-import { type AdapterSettings, type DecoderConfig, PROJECTIONS } from '../../engine/contract.js';
 import type { createModelBody } from './bodies.js';
 import { mostRank } from './memory-budget.js';
 import { refused, type TokenPass } from './token-pass.js';

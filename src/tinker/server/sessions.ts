@@ -1,7 +1,7 @@
 /** The sessions of clients. A session ends some time after its last request. */
 import { randomUUID } from 'node:crypto';
-import { DialectError } from '../../base/errors.js';
-import { waitMs } from '../../base/host.js';
+import { DialectError } from '@drmas/engine/errors';
+import { waitMs } from '@drmas/engine/host';
 
 /** The most sessions. */
 const MOST_SESSIONS = 4096;

@@ -1,9 +1,9 @@
 /** The Tinker protocol over HTTP: accepts requests, computes them in their order, and returns results on request. */
 import { createHash, randomUUID } from 'node:crypto';
+import { DialectError, DrmasError, messageOf } from '@drmas/engine/errors';
+import { accessBy, type GuardedApp, guardOf, writeArchive } from '@drmas/engine/platform';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { DialectError, DrmasError, messageOf } from '../../base/errors.js';
-import { accessBy, type GuardedApp, guardOf, writeArchive } from '../../base/platform.js';
 import { bodyBytes, bodyText, parsedBody } from '../../gateway/dialects.js';
 import * as bodies from './bodies.js';
 import { Futures, type Outcome } from './pending-requests.js';

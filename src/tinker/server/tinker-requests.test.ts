@@ -2,6 +2,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { DialectError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { nodeHost, readArchive } from '@drmas/engine/platform';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../test/contracts/backend/index.js';
 import { plainAdamW } from '../../../test/support/adamw.js';
@@ -12,11 +16,6 @@ import { eventually, processorSeconds, stopwatch, takesTime } from '../../../tes
 import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
 import { adapterOn, remoteRecipe, writeSymbolsModel } from '../../../test/support/tinker-fake/open.js';
 import { playedBits, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import { DialectError } from '../../base/core/errors.js';
-import type { Host } from '../../base/core/host.js';
-import { readArchive } from '../../base/platform/formats/tar-archive.js';
-import { nodeHost } from '../../base/platform/node-host.js';
-import { checkpoint, lora } from '../../engine/model/model-spec.js';
 import type { RecipeInput } from '../../method/recipe/define.js';
 import { TinkerBackend } from '../client/tinker-backend.js';
 import type { TinkerSpec } from '../client/tinker-spec.js';

@@ -1,9 +1,9 @@
 /** Sessions, models and requests: the Tinker protocol without its HTTP. */
 import { randomInt, randomUUID } from 'node:crypto';
+import type { EmbeddedBackend, EmbeddedPolicy } from '@drmas/engine/embedded';
+import { CheckpointError, DialectError, NonFiniteError, suggestion } from '@drmas/engine/errors';
+import type { Files } from '@drmas/engine/host';
 import type { z } from 'zod';
-import { CheckpointError, DialectError, NonFiniteError, suggestion } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import type { EmbeddedBackend, EmbeddedPolicy } from '../../engine/backends.js';
 import type {
   createModelBody,
   loadBody,

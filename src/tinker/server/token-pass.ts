@@ -1,8 +1,9 @@
 /** Converts the protocol's datums to samples of the engine, and its losses to ours. */
-import { DialectError } from '../../base/errors.js';
-import type { TrainingSample } from '../../base/nouns.js';
-import { idFault, type SequenceLimits } from '../../engine/backends.js';
-import type { LossSpec } from '../../engine/loss.js';
+
+import { idFault, type SequenceLimits } from '@drmas/engine/endpoints';
+import { DialectError } from '@drmas/engine/errors';
+import type { LossSpec } from '@drmas/engine/loss';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import type { PassInput } from './bodies.js';
 
 export interface TokenPass {

@@ -1,11 +1,11 @@
 /** Weights that clients have saved: directories in PEFT's layout with the optimiser's state and a description. */
 import { randomUUID } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
+import { DialectError } from '@drmas/engine/errors';
+import { formatJson, parseWith, readJson } from '@drmas/engine/formats';
+import type { Files } from '@drmas/engine/host';
+import { codeOf, temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { DialectError } from '../../base/errors.js';
-import type { Files } from '../../base/host.js';
-import { codeOf, temporaryName } from '../../base/platform.js';
-import { formatJson, parseWith, readJson } from '../../engine/formats.js';
 import { CHECKPOINT_PATH } from './bodies.js';
 import { ByteBudget } from './memory-budget.js';
 import { refused } from './token-pass.js';

@@ -1,6 +1,7 @@
 /** The contract of every backend. Each block first reads the capabilities of the backend. */
+
+import { BackendError } from '@drmas/engine/errors';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { BackendError } from '../../../src/base/core/errors.js';
 import { samplingContract } from './sampling.js';
 import { stateContract } from './state.js';
 import { type BackendUnderTest, demonstrations, logprobsOf, Subject } from './subject.js';

@@ -1,8 +1,9 @@
 /** The contract of sampling on every backend. */
+
+import type { Generation } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
+import { randomKey } from '@drmas/engine/math';
 import { describe, expect, it } from 'vitest';
-import { BackendError } from '../../../src/base/core/errors.js';
-import { randomKey } from '../../../src/base/core/random.js';
-import type { Generation } from '../../../src/engine/contract/sampling.js';
 import { demonstrations, learn, request, type Subject, sampleOf, step } from './subject.js';
 
 /** A longer context is not filled. */

@@ -1,7 +1,8 @@
 /** The contract of weights and optimisers that are saved, loaded and copied, on every backend. */
+
+import type { CriticHandle } from '@drmas/engine/contract';
+import { BackendError, CheckpointError } from '@drmas/engine/errors';
 import { describe, expect, it } from 'vitest';
-import { BackendError, CheckpointError } from '../../../src/base/core/errors.js';
-import type { CriticHandle } from '../../../src/engine/contract/handles.js';
 import { demonstrations, learn, logprobsOf, optimizer, type Subject, step, written } from './subject.js';
 
 export function stateContract(subject: Subject): void {

@@ -1,14 +1,19 @@
 /** The backend under test, and the steps that all blocks of its contract share. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type {
+  Backend,
+  GenerateRequest,
+  Generation,
+  ModelHandle,
+  OptimStepResult,
+  OptimStepSettings,
+  PolicyHandle,
+  WeightsSpec,
+} from '@drmas/engine/contract';
+import { RandomStream, randomKey } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { expect } from 'vitest';
-import { RandomStream, randomKey } from '../../../src/base/core/random.js';
-import type { TrainingSample } from '../../../src/base/core/sample.js';
-import type { Backend } from '../../../src/engine/contract/backend.js';
-import type { ModelHandle, PolicyHandle } from '../../../src/engine/contract/handles.js';
-import type { OptimStepResult, OptimStepSettings } from '../../../src/engine/contract/optimizer-settings.js';
-import type { GenerateRequest, Generation } from '../../../src/engine/contract/sampling.js';
-import type { WeightsSpec } from '../../../src/engine/contract/weights-spec.js';
 import { plainAdamW } from '../../support/adamw.js';
 
 export const optimizer = plainAdamW(1e-2);

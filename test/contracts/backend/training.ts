@@ -1,7 +1,7 @@
 /** The contract of training on every backend. */
+
+import { type LossSpec, normalizerOf } from '@drmas/engine/loss';
 import { describe, expect, it } from 'vitest';
-import type { LossSpec } from '../../../src/engine/loss/loss-spec.js';
-import { normalizerOf } from '../../../src/engine/loss/objective/merged-samples.js';
 import { plainAdamW } from '../../support/adamw.js';
 import {
   chainOfTurns,

@@ -1,6 +1,6 @@
+import type { Heads } from '@drmas/engine/internal/tensor/kernel-arguments';
+import type { HostKernels } from '@drmas/engine/kernels';
 import { describe, it } from 'vitest';
-import type { Heads } from '../../../src/engine/tensor/kernel-arguments.js';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import {
   blank,
   body,

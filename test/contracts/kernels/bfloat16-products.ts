@@ -1,8 +1,8 @@
+import { inTiles, toBfloat16, widen } from '@drmas/engine/internal/tensor/bfloat16';
+import type { WeightArray } from '@drmas/engine/internal/tensor/kernel-arguments';
+import type { HostKernels } from '@drmas/engine/kernels';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { inTiles, toBfloat16, widen } from '../../../src/engine/tensor/bfloat16.js';
-import type { WeightArray } from '../../../src/engine/tensor/kernel-arguments.js';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import {
   bfloat16,
   blank,

@@ -1,5 +1,5 @@
+import type { HostKernels } from '@drmas/engine/kernels';
 import { describe, expect, it } from 'vitest';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
 import {
   bfloat16,
   blank,

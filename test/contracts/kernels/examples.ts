@@ -1,5 +1,5 @@
-import type { AdamWStep, Heads, WeightArray } from '../../../src/engine/tensor/kernel-arguments.js';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
+import type { AdamWStep, Heads, WeightArray } from '@drmas/engine/internal/tensor/kernel-arguments';
+import type { HostKernels } from '@drmas/engine/kernels';
 import { noise } from './support.js';
 
 /** Sizes of a small decoder: several blocks of rows, and no whole number of vectors. */

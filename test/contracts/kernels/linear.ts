@@ -1,6 +1,3 @@
-import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../../../src/base/core/random.js';
 import {
   BLOCK,
   BLOCK_FORMATS,
@@ -9,9 +6,11 @@ import {
   blockWriter,
   unpackMatrix,
   unpackOutputs,
-} from '../../../src/engine/tensor/blocks.js';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
-import { createReferenceKernels } from '../../../src/engine/tensor/reference/reference.js';
+} from '@drmas/engine/internal/tensor/blocks';
+import { createReferenceKernels, type HostKernels } from '@drmas/engine/kernels';
+import { RandomStream } from '@drmas/engine/math';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
 import { blank, body, close, floats, get, noise, pickRows, ROWS, type Subject, sameBits, WIDTHS } from './support.js';
 
 interface Sizes {

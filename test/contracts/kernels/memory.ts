@@ -1,5 +1,5 @@
+import type { NigtStep, SgdStep } from '@drmas/engine/internal/tensor/kernel-arguments';
 import { describe, expect, it } from 'vitest';
-import type { NigtStep, SgdStep } from '../../../src/engine/tensor/kernel-arguments.js';
 import { blank, body, close, dot, floats, get, noise, type Subject, sameBits, tailIsIntact } from './support.js';
 
 const LENGTHS = [1, 5, 64, 97, 2_011];

@@ -1,5 +1,5 @@
-import { RandomStream } from '../../../src/base/core/random.js';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
+import type { HostKernels } from '@drmas/engine/kernels';
+import { RandomStream } from '@drmas/engine/math';
 
 /** The kernels under test; they exist only once the suite runs. */
 export type Subject = () => HostKernels;

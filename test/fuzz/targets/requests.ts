@@ -1,6 +1,6 @@
 /** The requests of clients to the gateway: bodies of every dialect, and the lines and headers before them. */
 
-import { bytesTokenizer } from '../../../src/engine/model/tokenizers/bytes.js';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import type { EpisodeCalls } from '../../../src/gateway/agents/attribution.js';
 import { Gateway } from '../../../src/gateway/agents/gateway/gateway.js';
 import type { ModelAnswer } from '../../../src/gateway/dialects/dialect.js';

@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fitsSchema } from '../../../src/base/core/validation/json-schema.js';
-import { parseJson } from '../../../src/engine/model/formats/validated-json.js';
+import { fitsSchema } from '@drmas/engine/errors';
+import { parseJson } from '@drmas/engine/formats';
 import { readAblation, variantsOf } from '../../../src/method/store/ablation-record.js';
 import { Checkpoints } from '../../../src/method/store/checkpoint-files.js';
 import { readEpisodes } from '../../../src/method/store/episode-files.js';

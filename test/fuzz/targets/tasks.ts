@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TaskError } from '@drmas/engine/errors';
+import { JsonSplitter } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { TaskError } from '../../../src/base/core/errors.js';
-import { JsonSplitter } from '../../../src/base/platform/formats/json-rows.js';
 import { file } from '../../../src/teams/tasks/files/file-source.js';
 import { extractBoxed } from '../../../src/teams/tasks/grading/boxed.js';
 import { gradeMath } from '../../../src/teams/tasks/grading/math.js';

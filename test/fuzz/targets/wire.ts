@@ -2,11 +2,12 @@
  * The replies of servers: of the Tinker protocol, endpoints, retrievers, hubs. The first byte of an input chooses the
  * status, the rest is the body.
  */
+
+import { endpointSchema } from '@drmas/engine/endpoints';
+import { hubClient } from '@drmas/engine/internal/hub/hub-client';
+import { openEndpoint } from '@drmas/engine/node';
+import { readArchive } from '@drmas/engine/platform';
 import type { z } from 'zod';
-import { readArchive } from '../../../src/base/platform/formats/tar-archive.js';
-import { openEndpoint } from '../../../src/engine/endpoint/endpoint-client.js';
-import { endpointSchema } from '../../../src/engine/endpoint/endpoint-spec.js';
-import { hubClient } from '../../../src/engine/hub/hub-client.js';
 import { searchR1Retriever } from '../../../src/teams/tasks/retrieval/search-r1.js';
 import { futureAnswer, passAnswer, sampleAnswer, savedAnswer } from '../../../src/tinker/client/wire/answers.js';
 import { checkedSample, rowOf } from '../../../src/tinker/client/wire/datum.js';

@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Tokenizer } from '../../../src/base/core/tokenizer.js';
-import { nodeFiles } from '../../../src/base/platform/node-files.js';
-import type { DecoderConfig } from '../../../src/engine/contract/architecture.js';
-import { startEmbedded } from '../../../src/engine/embedded/start-embedded.js';
-import { bytesTokenizer } from '../../../src/engine/model/tokenizers/bytes.js';
+import type { DecoderConfig } from '@drmas/engine/contract';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import type { Tokenizer } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 
 /** Writes a small random decoder as a Hugging Face directory, for a fake to serve. Returns the directory. */
 export async function writeBaseModel(

@@ -1,6 +1,6 @@
 /** The fake behind its HTTP: sessions, futures, and requests that are computed in order. */
-import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
-import type { SamplerResult } from '../../../src/engine/model/decoder/sampling/decoder-sampler.js';
+import { PROJECTIONS } from '@drmas/engine/contract';
+import type { SamplerResult } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import { onHost } from '../on-host.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';
 import type { FakeBehaviour, FakeOptions, Fault } from './options.js';

@@ -1,17 +1,16 @@
 /** The models of the fake: real adapters on a small decoder, so that tests see the effect of requests. */
 
-import type { RandomKey } from '../../../src/base/core/random.js';
-import { nodeFiles } from '../../../src/base/platform/node-files.js';
-import type { AdapterSettings } from '../../../src/engine/contract/architecture.js';
-import type { GenerateRequest } from '../../../src/engine/contract/sampling.js';
-import type { OptimizerState } from '../../../src/engine/model/decoder/flat-optimizer.js';
-import { PolicyModel } from '../../../src/engine/model/decoder/policy-model.js';
-import { DecoderSampler, type SamplerResult } from '../../../src/engine/model/decoder/sampling/decoder-sampler.js';
-import { DecoderWeights } from '../../../src/engine/model/decoder/weights/model-weights.js';
-import { fromHuggingFace } from '../../../src/engine/model/formats/decoder-layout.js';
-import { openModelDirectory } from '../../../src/engine/model/formats/hugging-face-directory.js';
-import type { HostKernels } from '../../../src/engine/tensor/kernels.js';
-import { selectKernels } from '../../../src/engine/tensor/select.js';
+import type { AdapterSettings, GenerateRequest } from '@drmas/engine/contract';
+import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
+import { DecoderSampler, type SamplerResult } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
+import { DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
+import { fromHuggingFace } from '@drmas/engine/internal/model/formats/decoder-layout';
+import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
+import type { HostKernels } from '@drmas/engine/kernels';
+import type { RandomKey } from '@drmas/engine/math';
+import type { OptimizerState } from '@drmas/engine/model';
+import { selectKernels } from '@drmas/engine/node';
+import { nodeFiles } from '@drmas/engine/platform';
 import { onHost, tensorsOnHost } from '../on-host.js';
 import type { FakeBehaviour } from './options.js';
 

@@ -1,10 +1,9 @@
 /** A backend on a fake server, with short waits. */
-import { nodeHost } from '../../../src/base/platform/node-host.js';
-import type { DecoderConfig } from '../../../src/engine/contract/architecture.js';
-import { PROJECTIONS } from '../../../src/engine/contract/architecture.js';
-import type { WeightsSpec } from '../../../src/engine/contract/weights-spec.js';
-import { checkpoint, lora } from '../../../src/engine/model/model-spec.js';
-import { createTokenizer } from '../../../src/engine/model/tokenizers/create-tokenizer.js';
+
+import { type DecoderConfig, PROJECTIONS, type WeightsSpec } from '@drmas/engine/contract';
+import { checkpoint, lora } from '@drmas/engine/model';
+import { nodeHost } from '@drmas/engine/platform';
+import { createTokenizer } from '@drmas/engine/tokens';
 import type { RecipeInput } from '../../../src/method/recipe/define.js';
 import { arithmeticSymbols } from '../../../src/teams/tasks/generated/arithmetic.js';
 import { TinkerBackend } from '../../../src/tinker/client/tinker-backend.js';

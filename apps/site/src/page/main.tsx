@@ -1,10 +1,10 @@
 import { Chart } from '@drmas/dashboard/chart';
 import { type Line, pointsOf } from '@drmas/dashboard/chart-data';
 import { colourClass } from '@drmas/dashboard/theme';
+import { percent, significant } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import { render } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { percent, significant } from '../../../../src/base/host.js';
-import { mean } from '../../../../src/base/math.js';
 import type { ShownTurn } from '../run/protocol.js';
 import {
   type Chosen,

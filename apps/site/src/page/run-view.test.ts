@@ -1,5 +1,5 @@
+import type { Step } from '@drmas/engine/events';
 import { expect, it } from 'vitest';
-import type { Step } from '../../../../src/base/core/events.js';
 import { chosenIn, doseOf, hashOf, nameProblem, usualNames, withDose } from './address.js';
 import { compared, isFound, newRun, type RunView, runAfter, trailingMeans } from './run-view.js';
 

@@ -1,6 +1,6 @@
-import type { Step, Warmup } from '../../../../src/base/events.js';
-import type { PlayProgress } from '../../../../src/base/host.js';
-import { mean } from '../../../../src/base/math.js';
+import type { Step, Warmup } from '@drmas/engine/events';
+import type { PlayProgress } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import type { FromTab, NameTry, ShownEpisode } from '../run/protocol.js';
 
 /** A run as the page shows it. */

@@ -1,13 +1,6 @@
-import { macrotask } from '../../../../src/base/async.js';
-import type { Files } from '../../../../src/base/host.js';
-import {
-  EngineThread,
-  type FromWorker,
-  hardwareOf,
-  serveEngine,
-  type ToWorker,
-} from '../../../../src/engine/backends.js';
-import type { Kernels } from '../../../../src/engine/tensor.js';
+import { EngineThread, type FromWorker, hardwareOf, serveEngine, type ToWorker } from '@drmas/engine/embedded';
+import { type Files, macrotask } from '@drmas/engine/host';
+import type { Kernels } from '@drmas/engine/kernels';
 
 /** Holds messages to an engine back while it is closed. */
 export class Gate {

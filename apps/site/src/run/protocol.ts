@@ -1,7 +1,7 @@
 /** The messages between the page and the workers that train, and the episodes in them. */
-import type { RunEvent } from '../../../../src/base/events.js';
-import type { PlayProgress } from '../../../../src/base/host.js';
-import type { Episode, Turn } from '../../../../src/base/nouns.js';
+import type { RunEvent } from '@drmas/engine/events';
+import type { PlayProgress } from '@drmas/engine/host';
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import type { EpisodeAdvantages } from '../../../../src/method/store.js';
 import type { RunSettings } from './repair-recipe.js';
 

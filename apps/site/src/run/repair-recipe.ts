@@ -1,13 +1,9 @@
+import { defineBackend } from '@drmas/engine/backends';
+import { EMBEDDED_CAPABILITIES, embeddedSchema } from '@drmas/engine/embedded';
+import { SAMPLER_KEY, samplerSchema } from '@drmas/engine/endpoints';
+import { losses } from '@drmas/engine/loss';
 import { operations, toolboxSymbols } from '../../../../recipes/repair/commands.js';
 import repair from '../../../../recipes/repair/recipe.js';
-import {
-  defineBackend,
-  EMBEDDED_CAPABILITIES,
-  embeddedSchema,
-  SAMPLER_KEY,
-  samplerSchema,
-} from '../../../../src/engine/backends.js';
-import { losses } from '../../../../src/engine/loss.js';
 import { estimators } from '../../../../src/method/advantage.js';
 import { type Lists, type Recipe, resolveWith } from '../../../../src/method/recipe.js';
 

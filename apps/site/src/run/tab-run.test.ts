@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EmbeddedBackend } from '@drmas/engine/embedded';
+import type { RunEvent } from '@drmas/engine/events';
+import { createWasmKernels } from '@drmas/engine/kernels';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { operations } from '../../../../recipes/repair/commands.js';
 import repair from '../../../../recipes/repair/recipe.js';
-import type { RunEvent } from '../../../../src/base/core/events.js';
-import { EmbeddedBackend } from '../../../../src/engine/embedded/embedded-backend.js';
-import { createWasmKernels } from '../../../../src/engine/tensor/wasm/wasm.js';
 import { train } from '../../../../src/runs/run/api.js';
 import { timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
@@ -46,7 +46,7 @@ function numbersOf(events: readonly RunEvent[]): unknown[] {
 }
 
 async function inTab(gate = new Gate(), warm?: ReadonlyMap<string, Uint8Array>, names?: readonly string[]) {
-  const kernels = createWasmKernels(new Uint8Array(await readFile('native/drmas.wasm')));
+  const kernels = createWasmKernels(new Uint8Array(await readFile('packages/engine/native/drmas.wasm')));
   const events: RunEvent[] = [];
   const episodes = new Map<number, ShownEpisode>();
   const all: NameTry[] = [];

@@ -3,10 +3,10 @@
  * There are no files: drmas keeps nothing, and no run can resume it.
  */
 
-import { ArgumentError } from '../../../../src/base/errors.js';
-import { EVENT_VERSION, type RunEvent } from '../../../../src/base/events.js';
-import { type Host, type PlayProgress, progressListener, systemClock } from '../../../../src/base/host.js';
-import type { Backend, PolicyHandle, WeightsSpec } from '../../../../src/engine/contract.js';
+import type { Backend, PolicyHandle, WeightsSpec } from '@drmas/engine/contract';
+import { ArgumentError } from '@drmas/engine/errors';
+import { EVENT_VERSION, type RunEvent } from '@drmas/engine/events';
+import { type Host, type PlayProgress, progressListener, systemClock } from '@drmas/engine/host';
 import {
   firstProgress,
   firstWeights,

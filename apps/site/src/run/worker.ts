@@ -1,10 +1,9 @@
 /** The entry of a Web Worker that trains one run of the page. */
 
-import kernelsAddress from '../../../../native/drmas.wasm?url';
-import { DeviceError, messageOf } from '../../../../src/base/errors.js';
-import { EmbeddedBackend } from '../../../../src/engine/backends.js';
-import type { Gpu, Kernels } from '../../../../src/engine/tensor.js';
-import { createWasmKernels } from '../../../../src/engine/tensor.js';
+import { EmbeddedBackend } from '@drmas/engine/embedded';
+import { DeviceError, messageOf } from '@drmas/engine/errors';
+import { createWasmKernels, type Gpu, type Kernels } from '@drmas/engine/kernels';
+import kernelsAddress from '../../../../packages/engine/native/drmas.wasm?url';
 import type { Recipe } from '../../../../src/method/recipe.js';
 import { engineHere, Gate, tabFiles } from './engine-here.js';
 import type { FromTab, ToTab } from './protocol.js';
@@ -26,8 +25,8 @@ async function gpuKernels(): Promise<Kernels> {
   const { gpu } = navigator as { readonly gpu?: Gpu };
   if (gpu === undefined) throw new DeviceError('absent', 'this browser has no WebGPU, or not for this page');
   const [{ openDeviceKernels }, { adapterOf }] = await Promise.all([
-    import('../../../../src/engine/tensor/webgpu/open-kernels.js'),
-    import('../../../../src/engine/tensor/webgpu/open-device.js'),
+    import('@drmas/engine/internal/tensor/webgpu/open-kernels'),
+    import('@drmas/engine/internal/tensor/webgpu/open-device'),
   ]);
   return openDeviceKernels(() => adapterOf(gpu));
 }

@@ -1,5 +1,5 @@
+import { percent } from '@drmas/engine/host';
 import type uPlot from 'uplot';
-import { percent } from '../../../../src/base/host.js';
 import { extentOf, type Line } from './chart-data.js';
 import { dashOf, type Theme } from './theme.js';
 

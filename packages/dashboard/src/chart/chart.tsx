@@ -1,7 +1,7 @@
 import './sound-locale.js';
+import { percent, significant } from '@drmas/engine/host';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
-import { percent, significant } from '../../../../src/base/host.js';
 import { alignedData, type Line } from './chart-data.js';
 import { type ChartStyle, chartOptions, shapeOf } from './chart-options.js';
 import { colourClass, dashOf, useTheme } from './theme.js';

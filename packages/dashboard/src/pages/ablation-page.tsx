@@ -1,5 +1,5 @@
+import { percent, significant } from '@drmas/engine/host';
 import { useMemo, useState } from 'preact/hooks';
-import { percent, significant } from '../../../../src/base/host.js';
 import {
   agentMeasures,
   bandOf,

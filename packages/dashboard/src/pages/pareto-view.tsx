@@ -1,4 +1,4 @@
-import { significant } from '../../../../src/base/host.js';
+import { significant } from '@drmas/engine/host';
 import type { ParetoPicture, ParetoPoint } from '../../../../src/runs/analysis.js';
 import { Swatch } from '../chart/chart.js';
 import { colourClass } from '../chart/theme.js';

@@ -1,5 +1,5 @@
+import { duration, grouped } from '@drmas/engine/host';
 import { useMemo } from 'preact/hooks';
-import { duration, grouped } from '../../../../src/base/host.js';
 import { agentMeasures, type ReadableRun, type ShownRecord } from '../../../../src/runs/analysis.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { agoText, clean, timeBetween } from '../parts/texts.js';

@@ -1,11 +1,11 @@
 /** Numbers and times as the page writes them. */
 
-import { duration, percent, significant } from '../../../../src/base/host.js';
-import type { Headline } from '../../../../src/base/nouns.js';
+import { duration, percent, significant } from '@drmas/engine/host';
+import type { Headline } from '@drmas/engine/nouns';
 import type { ScorePoint } from '../../../../src/runs/analysis.js';
 
 /** A text of a model or a user as one may show it: control characters, other than line feeds, as dots. */
-export { visible as clean } from '../../../../src/base/host.js';
+export { visible as clean } from '@drmas/engine/host';
 
 /** The number that stands for a run at an evaluation: its score, or its mean reward. */
 export const scoreText = ({ averageAtK, reward }: ScorePoint, headline: Headline = 'score') =>

@@ -1,4 +1,4 @@
-import { grouped } from '../../../../src/base/host.js';
+import { grouped } from '@drmas/engine/host';
 import type { EmbeddedReport, EmbeddedRun, GroupQuery, ShownGroup } from '../../../../src/runs/analysis.js';
 import {
   candidatesOf,

@@ -1,5 +1,10 @@
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { randomKey } from '@drmas/engine/math';
+import { completeWhole, lora, wholeWeights } from '@drmas/engine/model';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
 import { eventually } from '../../../../test/support/time-and-chance.js';
@@ -11,13 +16,6 @@ import {
   trainTiny,
   useCache,
 } from '../../../../test/support/tiny-run.js';
-import { randomKey } from '../../../base/core/random.js';
-import { nodeFiles } from '../../../base/platform/node-files.js';
-import { nodeHost } from '../../../base/platform/node-host.js';
-import { startEmbedded } from '../../../engine/embedded/start-embedded.js';
-import { wholeWeights } from '../../../engine/model/initial-weights.js';
-import { completeWhole, lora } from '../../../engine/model/model-spec.js';
-import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
 import { scriptedSampler } from '../../../runs/testing/scripted-sampler.js';
 import { Chat } from '../../../serve/models/chat.js';
 import { openAgentModels } from '../../../serve/models/open-agent-models.js';

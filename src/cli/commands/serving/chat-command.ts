@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { createInterface, type Interface } from 'node:readline';
-import { DrmasError, RunError } from '../../../base/errors.js';
-import { visible } from '../../../base/host.js';
-import { nodeHost } from '../../../base/platform.js';
+import { DrmasError, RunError } from '@drmas/engine/errors';
+import { visible } from '@drmas/engine/host';
+import { nodeHost } from '@drmas/engine/platform';
 import { Chat, openAgentModels } from '../../../serve/index.js';
 import { INTERRUPTED, type Keyboard } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { Writable } from 'node:stream';
-import { ArgumentError, messageOf } from '../../../base/errors.js';
-import { packageVersion } from '../../../base/platform.js';
+import { ArgumentError, messageOf } from '@drmas/engine/errors';
+import { packageVersion } from '@drmas/engine/platform';
 import type { CommandContext } from '../../command-context.js';
 import { jsonText } from '../../command-context.js';
 import { defineCommand } from '../../define-command.js';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { ArgumentError, messageOf } from '../../../base/errors.js';
-import type { Host } from '../../../base/host.js';
-import { chosenToken, type GuardedApp, listen, newToken, nodeHost } from '../../../base/platform.js';
+import { ArgumentError, messageOf } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { chosenToken, type GuardedApp, listen, newToken, nodeHost } from '@drmas/engine/platform';
 import {
   type AgentModelsRequest,
   followRun,

@@ -1,4 +1,4 @@
-import { nodeHost } from '../../../base/platform.js';
+import { nodeHost } from '@drmas/engine/platform';
 import { runWorker } from '../../../cluster/queue.js';
 import { INTERRUPTED } from '../../command-context.js';
 import { defineCommand, optionalArgument } from '../../define-command.js';

@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Message, Tool } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { chatServer, refuse, say } from '../../../../test/support/chat-server.js';
 import { drmas } from '../../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
-import type { Message, Tool } from '../../../base/core/message.js';
 import { demandedSchema } from '../../../teams/rollout/prompt-messages.js';
 
 const root = temporaryRoot();

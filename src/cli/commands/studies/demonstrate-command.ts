@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ArgumentError, parseAt } from '../../../base/errors.js';
-import { importUserModule, nodeHost } from '../../../base/platform.js';
-import { endpointSchema } from '../../../engine/backends.js';
+import { endpointSchema } from '@drmas/engine/endpoints';
+import { ArgumentError, parseAt } from '@drmas/engine/errors';
+import { importUserModule, nodeHost } from '@drmas/engine/platform';
 import { recordTeam, requestDemonstrations, type Speaker, speakerOfModule } from '../../../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { RunError } from '../../../base/errors.js';
-import { importUserModule, nodeFiles } from '../../../base/platform.js';
+import { RunError } from '@drmas/engine/errors';
+import { importUserModule, nodeFiles } from '@drmas/engine/platform';
 import { importFiles, importTraces, type Redact } from '../../../runs/traces.js';
 import { jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';

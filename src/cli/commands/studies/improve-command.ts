@@ -1,5 +1,5 @@
-import { progressListener } from '../../../base/host.js';
-import { commandText, nodeHost } from '../../../base/platform.js';
+import { progressListener } from '@drmas/engine/host';
+import { commandText, nodeHost } from '@drmas/engine/platform';
 import { requestImprovement } from '../../../runs/studies.js';
 import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';

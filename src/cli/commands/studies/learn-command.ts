@@ -1,6 +1,6 @@
 import { basename, join, relative, resolve } from 'node:path';
-import { RecipeError, RunError, suggestion } from '../../../base/errors.js';
-import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '../../../base/platform.js';
+import { RecipeError, RunError, suggestion } from '@drmas/engine/errors';
+import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { systemPromptOf } from '../../../method/recipe.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
 import { defaultRunPath, RECIPE, requireFree } from '../../../method/store.js';

@@ -1,5 +1,5 @@
-import { RecipeError } from '../../../base/errors.js';
-import { commandText, nodeHost } from '../../../base/platform.js';
+import { RecipeError } from '@drmas/engine/errors';
+import { commandText, nodeHost } from '@drmas/engine/platform';
 import type { Recipe } from '../../../method/recipe.js';
 import { readAblation } from '../../../method/store.js';
 import { requireOwnAblation, shapeTeam } from '../../../runs/studies.js';

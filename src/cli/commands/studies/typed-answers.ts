@@ -1,6 +1,6 @@
 /** The person, or the program behind a pipe, that answers in place of agents. */
 import { createInterface, type Interface } from 'node:readline';
-import { jsonValue, RunError } from '../../../base/errors.js';
+import { jsonValue, RunError } from '@drmas/engine/errors';
 import { type AgentAnswer, type AgentQuestion, type Answerer, NoMoreAnswers } from '../../../runs/studies.js';
 import { jsonText, type Keyboard } from '../../command-context.js';
 import { questionLines } from '../../reporter/planning/demonstrations-printer.js';

@@ -1,11 +1,10 @@
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { nodeFiles, removeStale } from '@drmas/engine/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drmas } from '../../../../test/support/command-line.js';
 import { timeOfDay } from '../../../../test/support/time-and-chance.js';
-import { removeStale } from '../../../base/platform/cache-directory.js';
-import { nodeFiles } from '../../../base/platform/node-files.js';
 
 let root: string;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RunError } from '../../../base/errors.js';
-import { byteText } from '../../../base/host.js';
-import { cacheDirectory, codeOf, nodeFiles } from '../../../base/platform.js';
+import { RunError } from '@drmas/engine/errors';
+import { byteText } from '@drmas/engine/host';
+import { cacheDirectory, codeOf, nodeFiles } from '@drmas/engine/platform';
 import { defineCommand, optionalArgument } from '../../define-command.js';
 import { toggle } from '../../flags.js';
 

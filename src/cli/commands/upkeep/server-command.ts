@@ -1,8 +1,8 @@
-import { ArgumentError } from '../../../base/errors.js';
-import { Secret } from '../../../base/host.js';
-import { packageVersion } from '../../../base/platform.js';
-import { serverUrl } from '../../../engine/backends.js';
-import { loadPolicy } from '../../../engine/embedded.js';
+import { serverUrl } from '@drmas/engine/endpoints';
+import { ArgumentError } from '@drmas/engine/errors';
+import { Secret } from '@drmas/engine/host';
+import { loadPolicy } from '@drmas/engine/node';
+import { packageVersion } from '@drmas/engine/platform';
 import {
   PROFILE_NAMES,
   type RefereeFinding,

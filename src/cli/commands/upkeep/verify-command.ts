@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { RunError } from '../../../base/errors.js';
-import { nodeFiles } from '../../../base/platform.js';
+import { RunError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { RECIPE, verifyRun } from '../../../method/store.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { toggle } from '../../flags.js';

@@ -1,6 +1,6 @@
 /** The lines at the end of a comparison: scores, curves, and the agents under each variant. */
 
-import { mean } from '../../../base/math.js';
+import { mean } from '@drmas/engine/math';
 import { explainInflation, isNotable } from '../../../method/advantage.js';
 import type { AgentStage, AgentSummary, VariantSummary } from '../../../runs/analysis.js';
 import type { AblationResult } from '../../../runs/studies.js';

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stamped, step, warmup } from '../../../../test/fixtures/run-events.js';
 import { quickPlace } from '../../../../test/support/quick-place.js';
 import { tinyDefinition } from '../../../../test/support/tiny-run.js';
-import type { RunEvent } from '../../../base/core/events.js';
 import {
   type AblateOptions,
   type AblationPlan,

@@ -1,5 +1,5 @@
-import type { RunEvent } from '../../../base/events.js';
-import type { PlayProgress } from '../../../base/host.js';
+import type { RunEvent } from '@drmas/engine/events';
+import type { PlayProgress } from '@drmas/engine/host';
 import type { RunSummary } from '../../../runs/analysis.js';
 import type { AblationPlan, AblationResult, PlannedRun } from '../../../runs/studies.js';
 import { endedLine } from '../ablation-printer.js';

@@ -1,6 +1,6 @@
 /** The questions, the progress and the summary of `drmas demonstrate`. */
-import { messageText } from '../../../base/nouns.js';
-import { commandText } from '../../../base/platform.js';
+import { messageText } from '@drmas/engine/nouns';
+import { commandText } from '@drmas/engine/platform';
 import { taskWords } from '../../../runs/analysis.js';
 import type { AgentQuestion, Demonstrated, DemonstratedTask, DemonstrationRequest } from '../../../runs/studies.js';
 import { type Screen, tone } from '../screen.js';

@@ -1,6 +1,6 @@
 /** The text of `drmas plan`: a run's tokens and memory, and its time if something was played or measured. */
 
-import { messageText, turnText } from '../../../base/nouns.js';
+import { messageText, turnText } from '@drmas/engine/nouns';
 import type { StoredEpisode } from '../../../method/store.js';
 import type { MeasuredRun, ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js';
 import { describeTask } from '../conversation-printer.js';

@@ -1,7 +1,7 @@
 /** The summary of traces for `drmas import`, and the traced team beside the trained one for `drmas learn`. */
-import type { EvaluationEvent } from '../../../base/events.js';
-import { messageText } from '../../../base/nouns.js';
-import { commandText } from '../../../base/platform.js';
+import type { EvaluationEvent } from '@drmas/engine/events';
+import { messageText } from '@drmas/engine/nouns';
+import { commandText } from '@drmas/engine/platform';
 import { type TracedTeam, type TraceImport, unreadTexts } from '../../../runs/traces.js';
 import { labelled } from '../start-printer.js';
 import { grouped, percent, significant, table, wrap } from '../text-layout.js';

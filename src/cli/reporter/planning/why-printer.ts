@@ -1,5 +1,5 @@
 /** The text of `drmas why`: the answers in question, and the parts of the step that taught them. */
-import { excerpt } from '../../../base/host.js';
+import { excerpt } from '@drmas/engine/host';
 import type { Cause, Effects, Why } from '../../../runs/studies.js';
 import { grouped, percent, significant, table, wrap } from '../text-layout.js';
 

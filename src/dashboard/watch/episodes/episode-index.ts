@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { UnfinishedLine } from '../../../base/disk.js';
-import { isObject, LogError } from '../../../base/errors.js';
+import { UnfinishedLine } from '@drmas/engine/disk';
+import { isObject, LogError } from '@drmas/engine/errors';
 import type { StoredEpisode } from '../../../method/store.js';
 import { type EpisodeFacts, type FactsGroup, taskTitle } from '../../../runs/analysis.js';
 import { checkedEpisode } from '../../report/shown-episodes.js';

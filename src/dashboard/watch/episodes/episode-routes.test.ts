@@ -1,10 +1,10 @@
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hostile, madeUpEpisode, recordRun } from '../../../../test/support/recorded-run.js';
-import type { Episode, Turn } from '../../../base/core/episode.js';
 import { storedEpisode, type UpdatedTokens } from '../../../method/store/episode-files.js';
 import type { GroupPage, ShownGroup, ShownToken } from '../../../runs/analysis/shown-episode.js';
 import { RunCatalog } from '../run-catalog.js';

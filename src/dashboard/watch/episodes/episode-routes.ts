@@ -1,10 +1,10 @@
 import { join } from 'node:path';
+import { isObject, LogError } from '@drmas/engine/errors';
+import { excerpt } from '@drmas/engine/host';
+import type { Tokenizer } from '@drmas/engine/nouns';
+import { createTokenizer } from '@drmas/engine/tokens';
 import type { Hono } from 'hono';
 import { z } from 'zod';
-import { isObject, LogError } from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
-import type { Tokenizer } from '../../../base/nouns.js';
-import { createTokenizer } from '../../../engine/tokens.js';
 import { EPISODES, RunDirectory, type StoredEpisode } from '../../../method/store.js';
 import {
   candidatesOf,

@@ -1,11 +1,11 @@
 import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nodeHost } from '@drmas/engine/platform';
 import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recordRun } from '../../../../test/support/recorded-run.js';
 import { eventually } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot, tinyRecipe, trainTiny, useCache } from '../../../../test/support/tiny-run.js';
-import { nodeHost } from '../../../base/platform/node-host.js';
 import type { TalkFacts, TalkMessage, TalkQuestion } from '../../../runs/analysis/talk-protocol.js';
 import { openAgentModels } from '../../../serve/models/open-agent-models.js';
 import { RunCatalog } from '../run-catalog.js';

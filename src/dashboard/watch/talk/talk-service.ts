@@ -1,12 +1,12 @@
 import { freemem } from 'node:os';
+import type { AgentModel } from '@drmas/engine/endpoints';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { waitMs } from '@drmas/engine/host';
+import { turnText } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import type { Hono } from 'hono';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
-import { messageOf, RunError } from '../../../base/errors.js';
-import { waitMs } from '../../../base/host.js';
-import { turnText } from '../../../base/nouns.js';
-import { nodeHost } from '../../../base/platform.js';
-import type { AgentModel } from '../../../engine/backends.js';
 import { bodyText, parsedBody } from '../../../gateway/dialects.js';
 import { RunDirectory } from '../../../method/store.js';
 import {

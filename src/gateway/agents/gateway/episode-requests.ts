@@ -1,7 +1,7 @@
 /** The gateway's requests of one episode: answers and counts them, and answers a repeated request only once. */
 import { createHash } from 'node:crypto';
-import { onAbort, unlessAborted } from '../../../base/async.js';
-import { DialectError } from '../../../base/errors.js';
+import { DialectError } from '@drmas/engine/errors';
+import { onAbort, unlessAborted } from '@drmas/engine/host';
 import type { EpisodeInPlay } from '../../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../../dialects/dialect.js';
 import type { ServedCall } from '../../dialects/model-app.js';

@@ -1,9 +1,8 @@
+import { type Episode, user } from '@drmas/engine/nouns';
 import { OpenAI } from 'openai';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, timeForMishaps } from '../../../../test/support/time-and-chance.js';
-import type { Episode } from '../../../base/core/episode.js';
-import { user } from '../../../base/core/message.js';
 import { scriptedContext } from '../../../runs/testing/play-scripted.js';
 import { type Script, type ScriptedSampler, scriptedSampler } from '../../../runs/testing/scripted-sampler.js';
 import { playEpisode } from '../../../teams/rollout/play-episode.js';

@@ -1,8 +1,9 @@
 /** A run's agents for programs in any language: the app of the dialects on a port, with a secret for every episode. */
+
+import { ArgumentError, DialectError } from '@drmas/engine/errors';
+import { onAbort } from '@drmas/engine/host';
+import { type GuardedApp, guardOf } from '@drmas/engine/platform';
 import type { Hono } from 'hono';
-import { onAbort } from '../../../base/async.js';
-import { ArgumentError, DialectError } from '../../../base/errors.js';
-import { type GuardedApp, guardOf } from '../../../base/platform.js';
 import type { GatewayConnection } from '../../../teams/index.js';
 import type { EpisodeInPlay } from '../../../teams/rollout.js';
 import type { ModelRequest } from '../../dialects/dialect.js';

@@ -1,6 +1,6 @@
 /** The gateway of a run, from its port to its end. */
-import { messageOf, RecipeError } from '../../../base/errors.js';
-import { listen } from '../../../base/platform.js';
+import { messageOf, RecipeError } from '@drmas/engine/errors';
+import { listen } from '@drmas/engine/platform';
 import type { GatewayConnection } from '../../../teams/index.js';
 import type { EpisodeInPlay } from '../../../teams/rollout.js';
 import { beyondSampling, onceEach } from '../../dialects/request-fields.js';

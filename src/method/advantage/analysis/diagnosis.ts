@@ -1,5 +1,5 @@
 /** Explains an agent's predicted inflation in words. Probe, training, report and inspection share the sentences. */
-import { percent, significant } from '../../../base/host.js';
+import { percent, significant } from '@drmas/engine/host';
 import type { OpenEstimator } from '../define-estimator.js';
 import { isShared } from '../normalise.js';
 import type { AgentCalls } from './agent-calls.js';

@@ -1,5 +1,5 @@
 /** The advantages of tasks that are played once, found by trying an estimator on a few turns. */
-import type { TurnRecord } from '../../../base/nouns.js';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import type { OpenEstimator } from '../define-estimator.js';
 import { TurnBatch } from '../turn-batch.js';
 

@@ -1,4 +1,4 @@
-import { differ } from '../../../base/math.js';
+import { differ } from '@drmas/engine/math';
 import type { Groups } from '../groups.js';
 
 /** A number for each member of the groups. Each member is compared with its peers within the group. */

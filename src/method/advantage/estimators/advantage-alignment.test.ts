@@ -1,8 +1,9 @@
 /** The laws of Advantage Alignment, and its result on the iterated prisoner's dilemma. */
+
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { expectClose, flat } from '../../../../test/support/estimator-variants.js';
-import type { TurnRecord } from '../../../base/core/advantage.js';
 import type { Estimator } from './index.js';
 
 const players = ['alice', 'bob'] as const;

@@ -1,5 +1,5 @@
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
-import type { TurnRecord } from '../../../base/core/advantage.js';
 import { estimateAdvantages } from '../../../runs/composition/estimate-advantages.js';
 import type { EstimatorState } from '../define-estimator.js';
 import { estimateStep } from '../estimate.js';

@@ -1,5 +1,5 @@
+import { ownValue } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { ownValue } from '../../../base/errors.js';
 import { defineEstimator } from '../define-estimator.js';
 import { statisticsOf } from '../groups.js';
 import { agentChoice, oneStepChoices, sharingChoices, spreadChoices } from '../named-choices.js';

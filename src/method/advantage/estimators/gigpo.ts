@@ -1,5 +1,5 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { ArgumentError } from '../../../base/errors.js';
 import { defineEstimator } from '../define-estimator.js';
 import { type Groups, groupBy, within } from '../groups.js';
 import {

@@ -1,6 +1,7 @@
 /** Every estimator of the method; `src/lab` has others. A new estimator is one file and one row here. */
+
+import { ArgumentError } from '@drmas/engine/errors';
 import { z } from 'zod';
-import { ArgumentError } from '../../../base/errors.js';
 import type { EstimatorDeclaration, OpenEstimator } from '../define-estimator.js';
 import { advantageAlignment } from './advantage-alignment.js';
 import { atGrpo } from './by-group/at-grpo.js';

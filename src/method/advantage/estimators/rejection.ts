@@ -1,5 +1,5 @@
+import { differ } from '@drmas/engine/math';
 import { z } from 'zod';
-import { differ } from '../../../base/math.js';
 import { defineEstimator } from '../define-estimator.js';
 import { scoreChoices } from '../named-choices.js';
 

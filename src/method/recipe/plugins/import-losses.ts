@@ -1,9 +1,9 @@
 /** Imports the modules of the losses in a recipe's `use`. */
 import { basename, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isObject, RecipeError } from '../../../base/errors.js';
-import { importUserModule } from '../../../base/platform.js';
-import { type LossPlugin, loadLosses } from '../../../engine/loss.js';
+import { isObject, RecipeError } from '@drmas/engine/errors';
+import { type LossPlugin, loadLosses } from '@drmas/engine/loss';
+import { importUserModule } from '@drmas/engine/platform';
 import type { RecipeDefinition } from '../define.js';
 import type { LoadedLosses, Plugin } from './plugins.js';
 

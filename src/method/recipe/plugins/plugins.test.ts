@@ -2,13 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { defineBackend } from '@drmas/engine/backends';
+import { RecipeError } from '@drmas/engine/errors';
+import { defineTracker } from '@drmas/engine/host';
+import { lossFrom } from '@drmas/engine/loss';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { tinyDefinition } from '../../../../test/support/tiny-run.js';
-import { RecipeError } from '../../../base/core/errors.js';
-import { defineTracker } from '../../../base/core/tracker-declaration.js';
-import { defineBackend } from '../../../engine/backends/backend-declaration.js';
-import { lossFrom } from '../../../engine/loss/loss-from.js';
 import { TABLE_CAPABILITIES } from '../../../lab/table/table-backend.js';
 import { resolveRecipe } from '../../../runs/composition/resolve-recipe.js';
 import { defineEstimator } from '../../advantage/define-estimator.js';
@@ -135,7 +135,7 @@ describe('the losses of a recipe', () => {
     await writeFile(join(root, 'mine.ts'), `export { default } from '${fileURLToPath(fixture)}';`);
     await writeFile(
       file,
-      `import { lossFrom } from '${source('../../../engine/loss/loss-from.ts')}';\nexport default { type: 'recipe', input: { use: [${use}] } };`,
+      `import { lossFrom } from '${source('../../../../packages/engine/src/loss/loss-from.ts')}';\nexport default { type: 'recipe', input: { use: [${use}] } };`,
     );
     return { file, loading: loadRecipe(file) };
   }

@@ -1,9 +1,10 @@
 /** The plug-ins of a recipe: estimators, losses, backends and trackers of a user, in the recipe's `use`. */
+
+import type { BackendPlugin } from '@drmas/engine/backends';
+import { isObject, RecipeError, shown } from '@drmas/engine/errors';
+import type { TrackerPlugin } from '@drmas/engine/host';
+import type { KnownLoss, LossPlugin } from '@drmas/engine/loss';
 import type { z } from 'zod';
-import { isObject, RecipeError, shown } from '../../../base/errors.js';
-import type { TrackerPlugin } from '../../../base/host.js';
-import type { BackendPlugin } from '../../../engine/backends.js';
-import type { KnownLoss, LossPlugin } from '../../../engine/loss.js';
 import type { EstimatorDeclaration } from '../../advantage/define-estimator.js';
 import { type Lists, typeOf } from '../lists.js';
 

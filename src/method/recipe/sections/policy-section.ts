@@ -1,7 +1,8 @@
 /** The settings of a policy: its model, and how it learns. */
+
+import { ENGINE_DEVICES, PRECISIONS, PROJECTIONS } from '@drmas/engine/contract';
+import { completeModel, defaultOptimizer, modelSchema, optimizerSchema } from '@drmas/engine/model';
 import { z } from 'zod';
-import { ENGINE_DEVICES, PRECISIONS, PROJECTIONS } from '../../../engine/contract.js';
-import { completeModel, defaultOptimizer, modelSchema, optimizerSchema } from '../../../engine/model.js';
 import { criticSchema, klSchema, priceSchema, scheduleSchema } from '../learning.js';
 import type { Sections } from '../lists.js';
 

@@ -1,5 +1,5 @@
+import type { Episode, EpisodeGroup, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import type { Episode, EpisodeGroup, Turn } from '../../../base/core/episode.js';
 import { type Estimator, openEstimator } from '../../advantage/estimators/index.js';
 import type { SignalsByTurn } from '../run/signal.js';
 import { stepAdvantages } from './advantages.js';

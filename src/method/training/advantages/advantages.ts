@@ -1,4 +1,3 @@
-import type { TurnRecord } from '../../../base/nouns.js';
 import {
   agentReward,
   type Episode,
@@ -7,9 +6,10 @@ import {
   type Message,
   messageText,
   type Turn,
+  type TurnRecord,
   trainedTurns,
   turnReward,
-} from '../../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import type { EstimatorState, OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimateStep, type StepEstimate } from '../../advantage/estimate.js';
 import type { SignalsByTurn, TurnSignals } from '../run/signal.js';

@@ -1,3 +1,7 @@
+import type { EvaluationEvent } from '@drmas/engine/events';
+import type { Episode, EpisodeGroup, Turn } from '@drmas/engine/nouns';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
+import { createTokenizer } from '@drmas/engine/tokens';
 import { describe, expect, it } from 'vitest';
 import {
   filesOf,
@@ -7,11 +11,6 @@ import {
   tinyRecipe,
   trainTiny,
 } from '../../../../test/support/tiny-run.js';
-import type { Episode, EpisodeGroup, Turn } from '../../../base/core/episode.js';
-import type { EvaluationEvent } from '../../../base/core/events.js';
-import { nodeFiles } from '../../../base/platform/node-files.js';
-import { nodeHost } from '../../../base/platform/node-host.js';
-import { createTokenizer } from '../../../engine/model/tokenizers/create-tokenizer.js';
 import { evaluateCheckpoint } from '../../../runs/run/evaluate-run.js';
 import { gradeMath } from '../../../teams/tasks/grading/math.js';
 import { boxed } from '../../../teams/team/parsers.js';

@@ -1,6 +1,6 @@
-import type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from '../../../base/events.js';
-import { type Price, playedTokens, priced } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
+import type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from '@drmas/engine/events';
+import { type Price, playedTokens, priced } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import {
   agentReward,
   type Episode,
@@ -12,7 +12,7 @@ import {
   successOf,
   type TaskSet,
   withoutUnscored,
-} from '../../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import { BENCHMARK, bestAtK, bootstrapInterval } from '../../../teams/tasks.js';
 import { failureText } from '../play/failures.js';
 import { evaluationTasks } from '../play/step-tasks.js';

@@ -1,3 +1,4 @@
+import type { Episode, Task, TaskSet } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -9,8 +10,6 @@ import {
   tinyRecipe,
   trainTiny,
 } from '../../../../test/support/tiny-run.js';
-import type { Episode } from '../../../base/core/episode.js';
-import type { Task, TaskSet } from '../../../base/core/task.js';
 import { arithmetic } from '../../../teams/tasks/generated/arithmetic.js';
 import { mix } from '../../../teams/tasks/mix.js';
 import { curriculumChecks, levelsOf, predictionsAfter, tasksByPrediction, weightOf } from './curriculum.js';

@@ -5,10 +5,10 @@
  * arXiv 2510.01135 (prompts near one half, chosen among candidates).
  */
 
-import { ownValue } from '../../../base/errors.js';
-import type { Step } from '../../../base/events.js';
-import { mean, RandomStream } from '../../../base/math.js';
-import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '../../../base/nouns.js';
+import { ownValue } from '@drmas/engine/errors';
+import type { Step } from '@drmas/engine/events';
+import { mean, RandomStream } from '@drmas/engine/math';
+import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '@drmas/engine/nouns';
 import { BENCHMARK } from '../../../teams/tasks.js';
 import { DEFAULT_TARGET } from '../../recipe/sections/training-section.js';
 import type { Playing } from '../run/playing.js';

@@ -1,6 +1,5 @@
+import { type Episode, type Failure, system, user } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
-import { system, user } from '../../../base/core/message.js';
-import type { Episode, Failure } from '../../../base/nouns.js';
 import { remedyBesideDemonstrations } from './demonstration-remedy.js';
 import { fatalFailure } from './failures.js';
 

@@ -1,7 +1,7 @@
 /** Advice about outputs that do not fit, in a run whose agents have seen demonstrations. */
-import { remedyOfFailure } from '../../../base/host.js';
-import { RandomStream } from '../../../base/math.js';
-import type { EpisodeGroup, Failure, Message, Trace } from '../../../base/nouns.js';
+import { remedyOfFailure } from '@drmas/engine/host';
+import { RandomStream } from '@drmas/engine/math';
+import type { EpisodeGroup, Failure, Message, Trace } from '@drmas/engine/nouns';
 import type { DemonstrationSource, RunSettings } from '../run/run-settings.js';
 import { drawTrace } from './step-tasks.js';
 

@@ -1,5 +1,5 @@
+import type { Episode, Failure } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import type { Episode, Failure } from '../../../base/core/episode.js';
 import {
   commonFailure,
   failureKinds,

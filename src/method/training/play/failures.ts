@@ -1,7 +1,7 @@
-import { TrainingError } from '../../../base/errors.js';
-import type { Warning } from '../../../base/events.js';
-import { percent, remedyOfFailure } from '../../../base/host.js';
-import { type Episode, type EpisodeGroup, type Failure, isOfAgents } from '../../../base/nouns.js';
+import { TrainingError } from '@drmas/engine/errors';
+import type { Warning } from '@drmas/engine/events';
+import { percent, remedyOfFailure } from '@drmas/engine/host';
+import { type Episode, type EpisodeGroup, type Failure, isOfAgents } from '@drmas/engine/nouns';
 import type { Remedy } from './demonstration-remedy.js';
 import type { Played } from './played.js';
 

@@ -1,3 +1,5 @@
+import { RecipeError } from '@drmas/engine/errors';
+import type { Task } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../../../test/support/fake-run.js';
@@ -9,8 +11,6 @@ import {
   tinyRecipe,
   trainTiny,
 } from '../../../../test/support/tiny-run.js';
-import { RecipeError } from '../../../base/core/errors.js';
-import type { Task } from '../../../base/core/task.js';
 import { arithmetic } from '../../../teams/tasks/generated/arithmetic.js';
 import { mix } from '../../../teams/tasks/mix.js';
 import { playStep } from '../step/play-step.js';

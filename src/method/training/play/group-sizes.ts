@@ -4,16 +4,9 @@
  * process and minimise the variance of the gradient).
  */
 
-import { ownValue } from '../../../base/errors.js';
-import { mean } from '../../../base/math.js';
-import {
-  type Episode,
-  type EpisodeGroup,
-  successOf,
-  type Task,
-  trainedTurns,
-  turnReward,
-} from '../../../base/nouns.js';
+import { ownValue } from '@drmas/engine/errors';
+import { mean } from '@drmas/engine/math';
+import { type Episode, type EpisodeGroup, successOf, type Task, trainedTurns, turnReward } from '@drmas/engine/nouns';
 import { keptGroups } from '../../advantage/filter.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Playing } from '../run/playing.js';

@@ -1,5 +1,5 @@
-import type { Step } from '../../../base/events.js';
-import type { EpisodeGroup } from '../../../base/nouns.js';
+import type { Step } from '@drmas/engine/events';
+import type { EpisodeGroup } from '@drmas/engine/nouns';
 import type { OpenRun } from '../run/run-state.js';
 import type { ExtraRollouts } from '../run/signal.js';
 import type { Levels } from './curriculum.js';

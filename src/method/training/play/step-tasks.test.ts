@@ -1,8 +1,8 @@
+import { TaskError } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
+import type { TaskSet, TaskSource } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
-import { TaskError } from '../../../base/core/errors.js';
-import { RandomStream } from '../../../base/core/random.js';
-import type { TaskSet, TaskSource } from '../../../base/core/task.js';
 import { arithmetic } from '../../../teams/tasks/generated/arithmetic.js';
 import { curriculumChecks } from './curriculum.js';
 import { drawTrace, epochOrder, evaluationTasks, furtherTasks, loadTasks, taskAt, tasksOfStep } from './step-tasks.js';

@@ -1,5 +1,5 @@
-import { DrmasError, isObject, messageOf, shown, TaskError } from '../../../base/errors.js';
-import { permutation, RandomStream } from '../../../base/math.js';
+import { DrmasError, isObject, messageOf, shown, TaskError } from '@drmas/engine/errors';
+import { permutation, RandomStream } from '@drmas/engine/math';
 import {
   contentText,
   type DataSchema,
@@ -10,7 +10,7 @@ import {
   type TaskSet,
   type TaskSource,
   type Trace,
-} from '../../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import { placeOf } from '../../../teams/rollout.js';
 
 // Calls of task sources. An error that the source's own code throws names the source and the line of code. So does an

@@ -1,15 +1,9 @@
 /** The weights of a pool: the earlier versions of a policy that it keeps, in the backend and in checkpoints. */
-import { BackendError } from '../../../base/errors.js';
-import { type Files, joinPath } from '../../../base/host.js';
-import type { TrainingSample } from '../../../base/nouns.js';
-import type {
-  Backend,
-  GenerateRequest,
-  Generation,
-  ModelHandle,
-  OnTokens,
-  PolicyHandle,
-} from '../../../engine/contract.js';
+
+import type { Backend, GenerateRequest, Generation, ModelHandle, OnTokens, PolicyHandle } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
+import { type Files, joinPath } from '@drmas/engine/host';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import type { AssignedPool } from '../../recipe/assignment.js';
 
 /** A pool of earlier versions of a policy. */

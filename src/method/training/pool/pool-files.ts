@@ -1,5 +1,5 @@
 /** The weights of a run's pools after its steps, and in its checkpoints. */
-import { type Files, joinPath } from '../../../base/host.js';
+import { type Files, joinPath } from '@drmas/engine/host';
 import type { OpenPool } from './past-versions.js';
 import { type PoolStates, versionsIn } from './pool-state.js';
 

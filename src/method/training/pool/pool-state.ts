@@ -5,10 +5,11 @@
  * `prioritised` follows the priorities of AlphaStar's league (Vinyals et al., Nature 575, 2019): the probability of a
  * version grows with (1 - win rate)^2.
  */
+
+import type { Step } from '@drmas/engine/events';
+import { mean, RandomStream } from '@drmas/engine/math';
+import { agentReward, type Episode, type EpisodeGroup, type Task, trainedTurns } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import type { Step } from '../../../base/events.js';
-import { mean, RandomStream } from '../../../base/math.js';
-import { agentReward, type Episode, type EpisodeGroup, type Task, trainedTurns } from '../../../base/nouns.js';
 import type { PoolSpec } from '../../recipe/frozen.js';
 
 const versionSchema = z.object({

@@ -1,6 +1,6 @@
+import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
-import { nodeFiles } from '../../../base/platform/node-files.js';
 import { readEpisodes } from '../../store/episode-files.js';
 import { keepsEpisodes } from './kept-episodes.js';
 

@@ -1,9 +1,9 @@
 /** Recorders: each writes a part of a step's event. */
 
-import type { AgentStep, Step } from '../../../base/events.js';
-import type { Spending } from '../../../base/host.js';
-import { mean, meansByKey } from '../../../base/math.js';
-import type { Episode, Turn } from '../../../base/nouns.js';
+import type { AgentStep, Step } from '@drmas/engine/events';
+import type { Spending } from '@drmas/engine/host';
+import { mean, meansByKey } from '@drmas/engine/math';
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import type { AdvantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import type { AgentRewards } from '../../advantage/analysis/agent-rewards.js';
 import type { Played } from '../play/played.js';

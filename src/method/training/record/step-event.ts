@@ -1,8 +1,8 @@
 /** The events of a step, from its results. */
 
-import type { AgentStep, EpisodeFailed, Step } from '../../../base/events.js';
-import { playedTokens, priced, type Spending, spentTogether } from '../../../base/host.js';
-import { mean, standardDeviation } from '../../../base/math.js';
+import type { AgentStep, EpisodeFailed, Step } from '@drmas/engine/events';
+import { playedTokens, priced, type Spending, spentTogether } from '@drmas/engine/host';
+import { mean, standardDeviation } from '@drmas/engine/math';
 import {
   type Episode,
   type EpisodeGroup,
@@ -13,7 +13,7 @@ import {
   successOf,
   type Turn,
   withoutUnscored,
-} from '../../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { explainInflation } from '../../advantage/analysis/diagnosis.js';

@@ -1,6 +1,5 @@
 /** The models that a run trains. Each is made once, when the run opens, and passed on as a value. */
 
-import type { EpisodeGroup } from '../../../base/nouns.js';
 import type {
   Backend,
   Capabilities,
@@ -8,8 +7,9 @@ import type {
   ModelHandle,
   PolicyHandle,
   WeightsSpec,
-} from '../../../engine/contract.js';
-import type { AnyLoss } from '../../../engine/loss.js';
+} from '@drmas/engine/contract';
+import type { AnyLoss } from '@drmas/engine/loss';
+import type { EpisodeGroup } from '@drmas/engine/nouns';
 import type { AssignedModel } from '../../recipe/assignment.js';
 import type { CriticSettings, KlSettings } from '../../recipe/learning.js';
 import type { Recipe } from '../../recipe/recipe.js';

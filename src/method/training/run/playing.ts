@@ -1,6 +1,6 @@
-import type { Host } from '../../../base/host.js';
-import type { TaskSet } from '../../../base/nouns.js';
-import type { Sampling } from '../../../engine/contract.js';
+import type { Sampling } from '@drmas/engine/contract';
+import type { Host } from '@drmas/engine/host';
+import type { TaskSet } from '@drmas/engine/nouns';
 import type { AgentSettings, RolloutExecutor, RolloutSettings } from '../../../teams/rollout.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';

@@ -1,6 +1,6 @@
 /** The values of a recipe that a run reads, computed once. Each part of the loop takes only the values it needs. */
-import type { Price } from '../../../base/host.js';
-import type { TaskSource } from '../../../base/nouns.js';
+import type { Price } from '@drmas/engine/host';
+import type { TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../../teams/index.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimatorOf, pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';

@@ -1,8 +1,8 @@
 /** An open run: everything that stays the same until the run ends. */
 
-import { BackendError } from '../../../base/errors.js';
-import type { Backend, ModelHandle, WeightsSpec } from '../../../engine/contract.js';
-import type { Commits } from '../../../engine/formats.js';
+import type { Backend, ModelHandle, WeightsSpec } from '@drmas/engine/contract';
+import { BackendError } from '@drmas/engine/errors';
+import type { Commits } from '@drmas/engine/formats';
 import type { Assignment } from '../../recipe/assignment.js';
 import type { RunDirectory } from '../../store/run-directory.js';
 import type { Learner, TrainedModel } from './learner.js';

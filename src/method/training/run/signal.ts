@@ -4,8 +4,8 @@
  * `src/method/training/signals`, with everything that it plays, scores, costs and requires.
  */
 
-import type { Episode, EpisodeGroup, Turn, TurnRecord } from '../../../base/nouns.js';
-import type { Capabilities } from '../../../engine/contract.js';
+import type { Capabilities } from '@drmas/engine/contract';
+import type { Episode, EpisodeGroup, Turn, TurnRecord } from '@drmas/engine/nouns';
 import type { TaskVersions } from '../../../teams/rollout.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Assignment } from '../../recipe/assignment.js';

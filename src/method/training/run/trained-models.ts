@@ -1,5 +1,5 @@
-import type { Backend, OwnWeights, PolicyHandle, WeightsSpec } from '../../../engine/contract.js';
-import { isOtherModel, type ModelSpec, wholeModel, wholeWeights } from '../../../engine/model.js';
+import type { Backend, OwnWeights, PolicyHandle, WeightsSpec } from '@drmas/engine/contract';
+import { isOtherModel, type ModelSpec, wholeModel, wholeWeights } from '@drmas/engine/model';
 import type { Assignment } from '../../recipe/assignment.js';
 import { lossOf } from '../../recipe/policy-losses.js';
 import { inPrecisionOf, type Recipe, withAgentAdapters } from '../../recipe/recipe.js';

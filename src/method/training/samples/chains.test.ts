@@ -1,6 +1,6 @@
+import { type Episode, inCanonicalOrder, type Turn } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Episode, inCanonicalOrder, type Turn } from '../../../base/core/episode.js';
 import { chainsOf, countChains, type TurnChain } from './chains.js';
 import { spanOf, trainingSample } from './training-samples.js';
 

@@ -1,8 +1,8 @@
 /** Chains: calls of an agent that continue exactly where an earlier call ended, as in a loop over tools. */
 
-import type { AgentStep } from '../../../base/events.js';
-import { mean } from '../../../base/math.js';
-import { type Episode, type EpisodeGroup, inCanonicalOrder, type Turn, trainedTurns } from '../../../base/nouns.js';
+import type { AgentStep } from '@drmas/engine/events';
+import { mean } from '@drmas/engine/math';
+import { type Episode, type EpisodeGroup, inCanonicalOrder, type Turn, trainedTurns } from '@drmas/engine/nouns';
 
 /** The turns of one conversation in order. The tokens of each turn begin with all tokens of the previous turn. */
 export type TurnChain = readonly Turn[];

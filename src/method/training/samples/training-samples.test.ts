@@ -1,6 +1,5 @@
+import type { TrainingSample, Turn } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
-import type { Turn } from '../../../base/core/episode.js';
-import type { TrainingSample } from '../../../base/core/sample.js';
 import { scoreTurns, trainingSample } from './training-samples.js';
 
 const turnOf = (prompt: readonly number[], response: readonly number[]): Turn =>

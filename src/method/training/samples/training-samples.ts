@@ -1,5 +1,5 @@
 /** Training samples: chains of turns in the form that policies learn from and models score. */
-import type { Episode, Span, TrainingSample, Turn } from '../../../base/nouns.js';
+import type { Episode, Span, TrainingSample, Turn } from '@drmas/engine/nouns';
 import type { TurnChain } from './chains.js';
 
 /** A turn with the numbers that a loss needs. */

@@ -1,14 +1,7 @@
 /** Branches of a step's episodes: each turn that policies learn from is played again in its original context. */
 
-import { mean } from '../../../base/math.js';
-import {
-  agentReward,
-  type Episode,
-  type EpisodeGroup,
-  type Turn,
-  trainedTurns,
-  turnReward,
-} from '../../../base/nouns.js';
+import { mean } from '@drmas/engine/math';
+import { agentReward, type Episode, type EpisodeGroup, type Turn, trainedTurns, turnReward } from '@drmas/engine/nouns';
 import { type FailureRule, isMeasured } from '../../../teams/rollout.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Playing } from '../run/run-state.js';

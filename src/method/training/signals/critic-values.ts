@@ -1,4 +1,4 @@
-import { joinPath } from '../../../base/host.js';
+import { joinPath } from '@drmas/engine/host';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import type { Critic } from '../run/learner.js';
 import type { OpenRun, TrainingRun } from '../run/run-state.js';

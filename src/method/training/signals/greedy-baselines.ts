@@ -1,5 +1,5 @@
-import { mean } from '../../../base/math.js';
-import { agentReward, type Episode, type EpisodeGroup, inCanonicalOrder, turnReward } from '../../../base/nouns.js';
+import { mean } from '@drmas/engine/math';
+import { agentReward, type Episode, type EpisodeGroup, inCanonicalOrder, turnReward } from '@drmas/engine/nouns';
 import { type FailureRule, isMeasured } from '../../../teams/rollout.js';
 import type { Signal, SignalsByTurn } from '../run/signal.js';
 

@@ -1,6 +1,6 @@
 /** Every signal. A new signal is one file and one row here. */
 
-import type { Turn } from '../../../base/nouns.js';
+import type { Turn } from '@drmas/engine/nouns';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Playing } from '../run/run-state.js';
 import type {

@@ -1,8 +1,8 @@
+import type { Turn } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { golden } from '../../../../test/goldens.js';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
-import type { Turn } from '../../../base/core/episode.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import { stepAdvantages } from '../advantages/advantages.js';
 import { adapted, type Held, KlCoefficients, meanKl, tokenKl } from './kl-penalty.js';

@@ -1,6 +1,7 @@
 /** The KL penalty: the KL of sampled tokens from a reference, its place in rewards or in the loss, its coefficient. */
-import { mean } from '../../../base/math.js';
-import { klPenalty } from '../../../engine/loss.js';
+
+import { klPenalty } from '@drmas/engine/loss';
+import { mean } from '@drmas/engine/math';
 import type { KlSettings } from '../../recipe/learning.js';
 import type { Learner } from '../run/learner.js';
 

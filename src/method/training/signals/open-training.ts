@@ -1,9 +1,9 @@
 /** Opens the references and critics of policies, and stores the warm-started references. */
 
-import { requireWhole, writeSealedDirectory } from '../../../base/disk.js';
-import { RecipeError } from '../../../base/errors.js';
-import { joinPath } from '../../../base/host.js';
-import type { ModelHandle, WeightsSpec } from '../../../engine/contract.js';
+import type { ModelHandle, WeightsSpec } from '@drmas/engine/contract';
+import { requireWhole, writeSealedDirectory } from '@drmas/engine/disk';
+import { RecipeError } from '@drmas/engine/errors';
+import { joinPath } from '@drmas/engine/host';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun, TrainingRun } from '../run/run-state.js';

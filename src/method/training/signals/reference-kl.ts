@@ -1,6 +1,6 @@
 /** The KL of sampled tokens from the policies' references. */
 
-import { suggestion } from '../../../base/errors.js';
+import { suggestion } from '@drmas/engine/errors';
 import type { Signal } from '../run/signal.js';
 import { scoreTurns } from '../samples/training-samples.js';
 import { tokenKl } from './kl-penalty.js';

@@ -1,8 +1,8 @@
+import type { Step } from '@drmas/engine/events';
+import type { Turn } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
 import { fakeRun } from '../../../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import type { Turn } from '../../../base/core/episode.js';
-import type { Step } from '../../../base/core/events.js';
 import { defineEstimator } from '../../advantage/define-estimator.js';
 import { estimatorOf } from '../../recipe/recipe.js';
 import type { PlannedStep, Signal, TurnSignals } from '../run/signal.js';

@@ -1,6 +1,6 @@
 /** Turns an open run into a run for reinforcement: with its estimator, signals and learners. */
 
-import type { ModelHandle } from '../../../engine/contract.js';
+import type { ModelHandle } from '@drmas/engine/contract';
 import type { Critic, Learner, TrainedModel } from '../run/learner.js';
 import type { OpenRun, TrainingRun } from '../run/run-state.js';
 import { learntChains } from '../samples/chains.js';

@@ -1,5 +1,5 @@
+import type { Episode, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
-import type { Episode, Turn } from '../../../base/core/episode.js';
 import { agentHealth, groupKinds, type PlayedTurn } from './agent-health.js';
 
 interface Said {

@@ -1,7 +1,7 @@
 /** The health of an agent, from a step's turns: problems that its rewards and norms do not show. */
 
-import type { AgentHealth, GroupKinds } from '../../../base/events.js';
-import { mean } from '../../../base/math.js';
+import type { AgentHealth, GroupKinds } from '@drmas/engine/events';
+import { mean } from '@drmas/engine/math';
 import {
   agentReward,
   type Episode,
@@ -10,7 +10,7 @@ import {
   type Turn,
   trainedTurns,
   turnReward,
-} from '../../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import { costOfCalls } from '../../../teams/rollout.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 

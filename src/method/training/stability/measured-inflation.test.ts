@@ -1,9 +1,8 @@
+import type { PolicyHandle } from '@drmas/engine/contract';
+import type { EpisodeGroup, TrainingSample, Turn } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import type { EpisodeGroup, Turn } from '../../../base/core/episode.js';
-import type { TrainingSample } from '../../../base/core/sample.js';
-import { nodeHost } from '../../../base/platform/node-host.js';
-import type { PolicyHandle } from '../../../engine/contract/handles.js';
 import { executeRun } from '../../../runs/run/execute-run.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import type { Recipe } from '../../recipe/recipe.js';

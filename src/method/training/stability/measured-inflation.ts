@@ -1,8 +1,8 @@
 /** The inflation measured from a step's gradients, to compare with the lemma's prediction. */
 
-import { BackendError } from '../../../base/errors.js';
-import { permutation } from '../../../base/math.js';
-import type { Turn } from '../../../base/nouns.js';
+import { BackendError } from '@drmas/engine/errors';
+import { permutation } from '@drmas/engine/math';
+import type { Turn } from '@drmas/engine/nouns';
 import { sharedScores } from '../../advantage/inflation.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import type { StepAdvantages } from '../advantages/advantages.js';

@@ -1,8 +1,8 @@
+import type { Step } from '@drmas/engine/events';
+import { isSilent } from '@drmas/engine/host';
 import { describe, expect, it } from 'vitest';
 import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
 import { tinyRecipe, watchedRun } from '../../../../test/support/tiny-run.js';
-import type { Step } from '../../../base/core/events.js';
-import { isSilent } from '../../../base/core/play/health-signs.js';
 import type { Updates } from '../update/update-result.js';
 import { Silence } from './silence.js';
 

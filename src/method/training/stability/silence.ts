@@ -1,7 +1,8 @@
 /** Steps without learning: no turn has an advantage, or the turns of one agent have none for many steps. */
-import type { AgentStep, Step, Warning } from '../../../base/events.js';
-import { isSilent, percent, ROUNDING, significant } from '../../../base/host.js';
-import { isGreedy, type Sampling } from '../../../engine/contract.js';
+
+import { isGreedy, type Sampling } from '@drmas/engine/contract';
+import type { AgentStep, Step, Warning } from '@drmas/engine/events';
+import { isSilent, percent, ROUNDING, significant } from '@drmas/engine/host';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';

@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PolicyHandle } from '@drmas/engine/contract';
+import { TrainingError } from '@drmas/engine/errors';
+import type { Episode, Turn } from '@drmas/engine/nouns';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import type { Episode, Turn } from '../../../base/core/episode.js';
-import { TrainingError } from '../../../base/core/errors.js';
-import { nodeFiles } from '../../../base/platform/node-files.js';
-import { nodeHost } from '../../../base/platform/node-host.js';
-import type { PolicyHandle } from '../../../engine/contract/handles.js';
 import { openRun, prepareTasks } from '../../../runs/run/open-run.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { StepAdvantages } from '../advantages/advantages.js';

@@ -1,7 +1,7 @@
 /** The stability watch: finds spikes of gradient norms and responds by the recipe's rule. */
 
-import type { Spike, Step, Warning } from '../../../base/events.js';
-import { median } from '../../../base/math.js';
+import type { Spike, Step, Warning } from '@drmas/engine/events';
+import { median } from '@drmas/engine/math';
 import { magnitude } from '../../advantage/analysis/advantage-sizes.js';
 import { episodeName, type StepAdvantages } from '../advantages/advantages.js';
 import type { OpenRun } from '../run/run-state.js';

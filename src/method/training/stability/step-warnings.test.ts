@@ -1,7 +1,7 @@
+import type { AgentStep } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
 import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
-import type { AgentStep } from '../../../base/core/events.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { estimatorHints } from './step-warnings.js';

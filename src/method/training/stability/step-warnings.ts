@@ -1,7 +1,7 @@
-import type { Warning } from '../../../base/events.js';
-import { ROUNDING, significant } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
-import { successOf, type TurnRecord } from '../../../base/nouns.js';
+import type { Warning } from '@drmas/engine/events';
+import { ROUNDING, significant } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
+import { successOf, type TurnRecord } from '@drmas/engine/nouns';
 import { costOfCalls, missingParts } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';

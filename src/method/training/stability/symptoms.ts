@@ -2,10 +2,11 @@
  * Slow declines over several steps: an agent's first steps are compared with its latest steps. Learning itself lowers
  * entropy and makes siblings agree. So these symptoms count only if the agent's reward has not risen.
  */
+
+import type { AgentStep, Step, Warning } from '@drmas/engine/events';
+import { percent, significant } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import { z } from 'zod';
-import type { AgentStep, Step, Warning } from '../../../base/events.js';
-import { percent, significant } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
 
 /** Number of steps at the beginning, and at the end, that are averaged. */
 const STEPS = 5;

@@ -1,3 +1,5 @@
+import type { EvaluationEvent, Step } from '@drmas/engine/events';
+import type { Turn } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
 import {
   createRun,
@@ -9,8 +11,6 @@ import {
   trainTiny,
   watchedRun,
 } from '../../../../test/support/tiny-run.js';
-import type { Turn } from '../../../base/core/episode.js';
-import type { EvaluationEvent, Step } from '../../../base/core/events.js';
 import { checkpointOf, requestContinuation } from '../../../runs/run/request.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { firstProgress, keptProgress, keptSchema, loadProgress } from './progress.js';

@@ -1,6 +1,6 @@
 /** The rules that end a run before its last step (`training.stopWhen`), and the best evaluation so far. */
-import { z } from 'zod';
-import type { BestEvaluation, EarlyStop, EvaluationEvent, Step } from '../../../base/events.js';
+
+import type { BestEvaluation, EarlyStop, EvaluationEvent, Step } from '@drmas/engine/events';
 import {
   type Clock,
   duration,
@@ -9,8 +9,9 @@ import {
   significant,
   spentTogether,
   type TokenCount,
-} from '../../../base/host.js';
-import type { Turn } from '../../../base/nouns.js';
+} from '@drmas/engine/host';
+import type { Turn } from '@drmas/engine/nouns';
+import { z } from 'zod';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Requirement } from '../run/signal.js';
 

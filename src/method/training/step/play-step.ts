@@ -1,5 +1,5 @@
 /** The rollout of a step: it plays the episodes, and selects the episodes that policies learn from. */
-import { type EpisodeGroup, type Task, withoutUnscored } from '../../../base/nouns.js';
+import { type EpisodeGroup, type Task, withoutUnscored } from '@drmas/engine/nouns';
 import { applyFailureRule, type TaskVersions, type Versions } from '../../../teams/rollout.js';
 import { levelsOf, predictionsAfter, tasksByPrediction } from '../play/curriculum.js';
 import { groupSizesOf, passFilter } from '../play/group-sizes.js';

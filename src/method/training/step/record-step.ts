@@ -1,6 +1,6 @@
-import { TrainingError } from '../../../base/errors.js';
-import type { EpisodeFailed, Spike, Step, Warning } from '../../../base/events.js';
-import type { Turn } from '../../../base/nouns.js';
+import { TrainingError } from '@drmas/engine/errors';
+import type { EpisodeFailed, Spike, Step, Warning } from '@drmas/engine/events';
+import type { Turn } from '@drmas/engine/nouns';
 import { remedyBesideDemonstrations } from '../play/demonstration-remedy.js';
 import { failuresAfter, failureWarnings, fatalFailure } from '../play/failures.js';
 import type { Played } from '../play/played.js';

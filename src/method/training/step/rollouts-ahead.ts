@@ -3,7 +3,7 @@
  * tools, and rollouts that begin during a short update, so that this thread works while the engine does.
  */
 
-import { macrotask, nextMacrotask } from '../../../base/async.js';
+import { macrotask, nextMacrotask } from '@drmas/engine/host';
 import type { Versions } from '../../../teams/rollout.js';
 import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';

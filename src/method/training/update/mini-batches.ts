@@ -1,4 +1,4 @@
-import { permutation } from '../../../base/math.js';
+import { permutation } from '@drmas/engine/math';
 import type { Schedule } from '../../recipe/learning.js';
 
 /** The settings of a policy or a critic for the number of updates in a step and their learning rates. */

@@ -1,5 +1,5 @@
-import type { Turn } from '../../../base/nouns.js';
-import type { KlTerm } from '../../../engine/loss.js';
+import type { KlTerm } from '@drmas/engine/loss';
+import type { Turn } from '@drmas/engine/nouns';
 import type { Learner } from '../run/learner.js';
 import type { Coefficients, SignalsByTurn } from '../run/signal.js';
 import { type KlCoefficients, meanKl } from '../signals/kl-penalty.js';

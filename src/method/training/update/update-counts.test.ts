@@ -1,6 +1,6 @@
+import { tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { choiceRecipe, game, learnSteps } from '../../../../test/support/choice-run.js';
-import { tinyDecoder } from '../../../engine/model/model-spec.js';
 import { tinySizes } from '../../../runs/testing/train-tiny.js';
 import type { RecipeInput } from '../../recipe/define.js';
 import { UpdateCounts } from './update-counts.js';

@@ -1,11 +1,11 @@
 /** The update of a critic, which learns the returns of its policy's turns. */
 
-import type { PolicyStep } from '../../../base/events.js';
-import type { Host } from '../../../base/host.js';
-import { standardDeviation, weightedMean } from '../../../base/math.js';
-import type { ValueSample } from '../../../base/nouns.js';
-import type { OptimStepResult, ValueLossResult } from '../../../engine/contract.js';
-import { countTokensOf } from '../../../engine/loss.js';
+import type { OptimStepResult, ValueLossResult } from '@drmas/engine/contract';
+import type { PolicyStep } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
+import { countTokensOf } from '@drmas/engine/loss';
+import { standardDeviation, weightedMean } from '@drmas/engine/math';
+import type { ValueSample } from '@drmas/engine/nouns';
 import type { TurnAdvantage } from '../advantages/advantages.js';
 import type { Learner } from '../run/learner.js';
 import type { SignalsByTurn } from '../run/signal.js';

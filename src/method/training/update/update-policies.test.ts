@@ -1,8 +1,8 @@
+import { countTokens } from '@drmas/engine/loss';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
 import { fakeRun } from '../../../../test/support/fake-run.js';
 import { concurrentTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import type { TrainingSample } from '../../../base/core/sample.js';
-import { countTokens } from '../../../engine/loss/aggregate.js';
 import { trainTeam } from '../train.js';
 
 const root = temporaryRoot();

@@ -1,7 +1,7 @@
 /** The update of a step: each policy and its critic learn from the turns of the policy's agents. */
 
-import type { Turn } from '../../../base/nouns.js';
-import { lossKind, type SampleRatios } from '../../../engine/loss.js';
+import { lossKind, type SampleRatios } from '@drmas/engine/loss';
+import type { Turn } from '@drmas/engine/nouns';
 import type { UpdatedTokens } from '../../store/episode-files.js';
 import type { StepAdvantages, TurnAdvantage } from '../advantages/advantages.js';
 import { type Learner, stepsAhead } from '../run/learner.js';

@@ -1,8 +1,8 @@
+import type { TrainingSample } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleOf } from '../../../../test/support/samples.js';
 import { stepsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
-import type { TrainingSample } from '../../../base/nouns.js';
 import type { Learner } from '../run/learner.js';
 import { UpdateCounts } from './update-counts.js';
 import { agreementOf, objectiveOptions, updatePolicy } from './update-policy.js';

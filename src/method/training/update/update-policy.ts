@@ -1,15 +1,15 @@
 /** The update of one policy: epochs of mini-batches, each with a gradient and a step of the optimiser. */
 
-import { mean, weightedMean } from '../../../base/math.js';
-import type { TrainingSample } from '../../../base/nouns.js';
-import type { ForwardBackwardResult, OptimStepResult } from '../../../engine/contract.js';
+import type { ForwardBackwardResult, OptimStepResult } from '@drmas/engine/contract';
 import {
   correctionOf,
   type ForwardBackwardOptions,
   normalizerOf,
   ownMetrics,
   type SampleRatios,
-} from '../../../engine/loss.js';
+} from '@drmas/engine/loss';
+import { mean, weightedMean } from '@drmas/engine/math';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { type Learner, stepsAhead } from '../run/learner.js';
 import type { Coefficients } from '../run/signal.js';
 import { updatesOf } from './mini-batches.js';

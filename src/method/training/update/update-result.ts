@@ -1,6 +1,6 @@
-import type { LossTerms, PolicyStep } from '../../../base/events.js';
-import type { Turn } from '../../../base/nouns.js';
-import type { OptimStepResult } from '../../../engine/contract.js';
+import type { OptimStepResult } from '@drmas/engine/contract';
+import type { LossTerms, PolicyStep } from '@drmas/engine/events';
+import type { Turn } from '@drmas/engine/nouns';
 import type { UpdatedTokens } from '../../store/episode-files.js';
 
 /** The terms that a loss may have beside the policy loss. */

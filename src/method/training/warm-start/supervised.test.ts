@@ -1,9 +1,9 @@
+import type { OptimStepSettings } from '@drmas/engine/contract';
+import type { Warmup } from '@drmas/engine/events';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { type FakeModels, fakeRun } from '../../../../test/support/fake-run.js';
 import { eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
-import type { Warmup } from '../../../base/core/events.js';
-import type { TrainingSample } from '../../../base/core/sample.js';
-import type { OptimStepSettings } from '../../../engine/contract/optimizer-settings.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { trainWarmStart, type WarmStartSettings } from './supervised.js';
 import { keptWarmStart, warmStart, warmStartHash } from './warm-start.js';

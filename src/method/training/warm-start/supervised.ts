@@ -1,14 +1,13 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
 
-import { unlessAborted } from '../../../base/async.js';
-import { TaskError } from '../../../base/errors.js';
-import type { Warmup } from '../../../base/events.js';
-import { duration } from '../../../base/host.js';
-import { RandomStream } from '../../../base/math.js';
-import type { Split, Tokenizer, Trace, TrainingSample } from '../../../base/nouns.js';
-import type { ModelHandle, PolicyHandle } from '../../../engine/contract.js';
-import { countTokensOf } from '../../../engine/loss.js';
-import { toolFormat, toolFormatNames } from '../../../engine/tool-calls.js';
+import type { ModelHandle, PolicyHandle } from '@drmas/engine/contract';
+import { TaskError } from '@drmas/engine/errors';
+import type { Warmup } from '@drmas/engine/events';
+import { duration, unlessAborted } from '@drmas/engine/host';
+import { countTokensOf } from '@drmas/engine/loss';
+import { RandomStream } from '@drmas/engine/math';
+import type { Split, Tokenizer, Trace, TrainingSample } from '@drmas/engine/nouns';
+import { toolFormat, toolFormatNames } from '@drmas/engine/tool-calls';
 import { demandedSchema, promptMessages } from '../../../teams/rollout.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { drawTrace } from '../play/step-tasks.js';

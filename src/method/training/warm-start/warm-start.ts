@@ -3,12 +3,10 @@
  * the warm start.
  */
 
-import { unlessAborted } from '../../../base/async.js';
-import { contentHash, DirectoryCache } from '../../../base/disk.js';
-import type { RunEvent, Warmup } from '../../../base/events.js';
-import type { Files } from '../../../base/host.js';
-import { joinPath } from '../../../base/host.js';
-import type { Split } from '../../../base/nouns.js';
+import { contentHash, DirectoryCache } from '@drmas/engine/disk';
+import type { RunEvent, Warmup } from '@drmas/engine/events';
+import { type Files, joinPath, unlessAborted } from '@drmas/engine/host';
+import type { Split } from '@drmas/engine/nouns';
 import { readEvents } from '../../store/event-log.js';
 import type { TrainedModel } from '../run/learner.js';
 import { backendsOf, type OpenRun } from '../run/run-state.js';

@@ -2,7 +2,7 @@
  * Variants of an ablation as points whose axes are named parts of the reward, with the Pareto front and its
  * hypervolume.
  */
-import { labelOfPart } from '../../../base/nouns.js';
+import { labelOfPart } from '@drmas/engine/nouns';
 import type { VariantSummary } from '../ablation-summary.js';
 
 /** A variant and its means of the named parts of the reward. More is better in each part. */

@@ -1,9 +1,9 @@
 /** The checks of a recipe against the capabilities of its backends, model by model. */
 
-import { RecipeError } from '../../../base/errors.js';
-import { type Capabilities, isTorchDevice, type WeightsSpec } from '../../../engine/contract.js';
-import type { LossSpec } from '../../../engine/loss.js';
-import { kindOfType, type ModelSpec, wholeModel } from '../../../engine/model.js';
+import { type Capabilities, isTorchDevice, type WeightsSpec } from '@drmas/engine/contract';
+import { RecipeError } from '@drmas/engine/errors';
+import type { LossSpec } from '@drmas/engine/loss';
+import { kindOfType, type ModelSpec, wholeModel } from '@drmas/engine/model';
 import { type Requirement, type Signal, stalenessOf, wantedSignals } from '../../../method/index.js';
 import {
   type AssignedPool,

@@ -1,11 +1,11 @@
 /** The checks of a recipe that its schema cannot make, because they need tasks, models and backends. */
 
-import { isObject, RecipeError, suggestion } from '../../../base/errors.js';
-import { RandomStream } from '../../../base/math.js';
-import { fieldText, type Task } from '../../../base/nouns.js';
-import { backendIdentity, type PlayableHandle } from '../../../engine/contract.js';
-import { isOtherModel, modelKindOf, wholeModel } from '../../../engine/model.js';
-import { toolFormatNames } from '../../../engine/tool-calls.js';
+import { backendIdentity, type PlayableHandle } from '@drmas/engine/contract';
+import { isObject, RecipeError, suggestion } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
+import { isOtherModel, modelKindOf, wholeModel } from '@drmas/engine/model';
+import { fieldText, type Task } from '@drmas/engine/nouns';
+import { toolFormatNames } from '@drmas/engine/tool-calls';
 import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
 import {
   curriculumChecks,

@@ -1,9 +1,9 @@
 /** Warnings about settings that are accepted and have almost no effect, or another one than a person may expect. */
 
 import { isDeepStrictEqual } from 'node:util';
+import { isGreedy, type Sampling } from '@drmas/engine/contract';
+import { type AnyLoss, correctionOf, lossKind, lossNamed } from '@drmas/engine/loss';
 import type { z } from 'zod';
-import { isGreedy, type Sampling } from '../../../engine/contract.js';
-import { type AnyLoss, correctionOf, lossKind, lossNamed } from '../../../engine/loss.js';
 import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {

@@ -1,12 +1,11 @@
 /** Plays a team's code in separate threads, so that broken code can harm only its own episode. */
 
 import type { Worker } from 'node:worker_threads';
+import { isGoneForGood, messageOf, TrainingError } from '@drmas/engine/errors';
+import { type EpisodeListener, onAbort, unlessAborted } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
+import { startWorker } from '@drmas/engine/platform';
 import pLimit from 'p-limit';
-import { onAbort, unlessAborted } from '../../../base/async.js';
-import { isGoneForGood, messageOf, TrainingError } from '../../../base/errors.js';
-import type { EpisodeListener } from '../../../base/host.js';
-import type { Episode } from '../../../base/nouns.js';
-import { startWorker } from '../../../base/platform.js';
 import type { RecipeCode } from '../../../method/recipe.js';
 import {
   answerOf,

@@ -1,8 +1,8 @@
 /** The messages between the program and a thread that plays episodes. All fields can be copied. */
 
-import type { AnsweredTurn, CallTime } from '../../../base/host.js';
-import type { Episode } from '../../../base/nouns.js';
-import type { Generation, Utterance } from '../../../engine/contract.js';
+import type { Generation, Utterance } from '@drmas/engine/contract';
+import type { AnsweredTurn, CallTime } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
 import type { RecipeCode } from '../../../method/recipe.js';
 import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../../teams/rollout.js';
 

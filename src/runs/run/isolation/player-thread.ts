@@ -1,9 +1,8 @@
 /** A thread that plays episodes of a team: it loads the recipe's code, and requests every response from the program. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { onAbort } from '../../../base/async.js';
-import { BackendError, messageOf, RecipeError } from '../../../base/errors.js';
-import type { AnsweredTurn, EpisodeListener } from '../../../base/host.js';
-import type { Generation, Utterance } from '../../../engine/contract.js';
+import type { Generation, Utterance } from '@drmas/engine/contract';
+import { BackendError, messageOf, RecipeError } from '@drmas/engine/errors';
+import { type AnsweredTurn, type EpisodeListener, onAbort } from '@drmas/engine/host';
 import { rolloutContext } from '../../../gateway/rollouts.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
 import {

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RunEvent } from '@drmas/engine/events';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { evaluation } from '../../../../test/fixtures/run-events.js';
 import { quickPlace } from '../../../../test/support/quick-place.js';
 import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { eventsOf, temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
-import type { RunEvent } from '../../../base/core/events.js';
 import { RunDirectory } from '../../../method/store/run-directory.js';
 import type { RunPlace } from '../../run/start-run.js';
 import { type AblateOptions, type AblationResult, ablate, ablateIn } from './ablate.js';

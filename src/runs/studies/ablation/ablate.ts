@@ -1,12 +1,12 @@
 /** A fair comparison of variants: runs in pairs with equal warm starts, tasks and seeds, and intervals over pairs. */
 
 import { join } from 'node:path';
-import { contentHash } from '../../../base/disk.js';
-import { messageOf, RecipeError, RunError, suggestion } from '../../../base/errors.js';
-import type { RunEvent } from '../../../base/events.js';
-import { type Host, type PlayProgress, type RunListener, trainingBudget } from '../../../base/host.js';
-import { nodeFiles, nodeHost } from '../../../base/platform.js';
-import { isOtherModel } from '../../../engine/model.js';
+import { contentHash } from '@drmas/engine/disk';
+import { messageOf, RecipeError, RunError, suggestion } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { type Host, type PlayProgress, type RunListener, trainingBudget } from '@drmas/engine/host';
+import { isOtherModel } from '@drmas/engine/model';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { type Recipe, type RecipeDefinition, recipeJson } from '../../../method/recipe.js';
 import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {

@@ -1,5 +1,5 @@
 /** The plan of an ablation: variants of a recipe, each with the same pairs of seeds. */
-import { RecipeError } from '../../../base/errors.js';
+import { RecipeError } from '@drmas/engine/errors';
 import { parseOverride } from '../../../method/recipe.js';
 import { type AblationRecord, type Variant, variantsOf } from '../../../method/store.js';
 

@@ -1,5 +1,5 @@
 /** Weight vectors over named parts of a reward, as variants of an ablation. */
-import { RecipeError } from '../../../base/errors.js';
+import { RecipeError } from '@drmas/engine/errors';
 
 /** More variants than this are probably a mistake. */
 const MOST = 200;

@@ -1,13 +1,12 @@
 /** Records demonstrations: the team plays training tasks, and somebody else answers in place of its agents. */
 import { dirname } from 'node:path';
+import type { CompleteText } from '@drmas/engine/endpoints';
+import { DrmasError, messageOf, RecipeError, RunError, suggestion, TrainingError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
+import { type EpisodeGroup, successOf, type Task } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
 import pLimit from 'p-limit';
-import { DrmasError, messageOf, RecipeError, RunError, suggestion, TrainingError } from '../../../base/errors.js';
-import type { Host } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
-import type { EpisodeGroup, Task } from '../../../base/nouns.js';
-import { successOf } from '../../../base/nouns.js';
-import { nodeFiles } from '../../../base/platform.js';
-import type { CompleteText } from '../../../engine/backends.js';
 import { allFailedText, commonFailure, type OpenRun, type Tasks, tasksOfStep } from '../../../method/index.js';
 import type { FrozenSpec, Recipe } from '../../../method/recipe.js';
 import { openRun, prepareTasks, publishAll, undividedFile } from '../../run/open-run.js';

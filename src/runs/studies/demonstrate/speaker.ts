@@ -1,7 +1,8 @@
 /** Who answers in place of a team's agents while demonstrations are recorded. */
-import { isObject, messageOf, parseAt, RunError, shown } from '../../../base/errors.js';
-import type { Message, Tool, ToolCall, ToolChoice } from '../../../base/nouns.js';
-import type { CompleteText, TextReply } from '../../../engine/backends.js';
+
+import type { CompleteText, TextReply } from '@drmas/engine/endpoints';
+import { isObject, messageOf, parseAt, RunError, shown } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { type FrozenSpec, frozenSchema } from '../../../method/recipe.js';
 
 /** A call of an agent, for a function or a person who answers it. */

@@ -1,15 +1,13 @@
 import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EndpointError } from '@drmas/engine/errors';
+import { system, type TaskSource, user } from '@drmas/engine/nouns';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { chatServer, refuse, say } from '../../../../test/support/chat-server.js';
 import { drmas, plainRecipe } from '../../../../test/support/command-line.js';
 import { temporaryRoot, tinyDefinition, trainTiny } from '../../../../test/support/tiny-run.js';
-import { EndpointError } from '../../../base/core/errors.js';
-import { system, user } from '../../../base/core/message.js';
-import type { TaskSource } from '../../../base/core/task.js';
-import { nodeFiles } from '../../../base/platform/node-files.js';
-import { nodeHost } from '../../../base/platform/node-host.js';
 import { improvementLines, roundLines } from '../../../cli/reporter/comparison/improvement-printer.js';
 import { defineRecipe } from '../../../method/recipe/define.js';
 import { frozen } from '../../../method/recipe/frozen.js';

@@ -4,13 +4,13 @@
  * arXiv 2305.03495 (textual gradients); Yuksekgonul et al., arXiv 2406.07496 (TextGrad). The pool: see prompt-pool.ts.
  */
 
-import { messageOf, RunError } from '../../../base/errors.js';
-import type { Host } from '../../../base/host.js';
-import { mean, randomKey, uniformAt } from '../../../base/math.js';
-import { type EpisodeGroup, successOf, withoutUnscored } from '../../../base/nouns.js';
-import type { EndpointSpec } from '../../../engine/backends.js';
-import type { TextBackend } from '../../../engine/contract.js';
-import { openEndpoint } from '../../../engine/embedded.js';
+import type { TextBackend } from '@drmas/engine/contract';
+import type { EndpointSpec } from '@drmas/engine/endpoints';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
+import { mean, randomKey, uniformAt } from '@drmas/engine/math';
+import { openEndpoint } from '@drmas/engine/node';
+import { type EpisodeGroup, successOf, withoutUnscored } from '@drmas/engine/nouns';
 import { commitsOf } from '../../../method/checkpoints.js';
 import type { OpenRun } from '../../../method/index.js';
 import { type Recipe, systemPromptOf } from '../../../method/recipe.js';

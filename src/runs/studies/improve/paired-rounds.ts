@@ -1,10 +1,9 @@
 /** Episodes with two sets of system prompts on the same tasks, and the difference in success. */
 import { join } from 'node:path';
-import { TrainingError } from '../../../base/errors.js';
-import type { EvaluationEvent } from '../../../base/events.js';
-import { mean } from '../../../base/math.js';
-import type { Task } from '../../../base/nouns.js';
-import { type EpisodeGroup, successOf, withoutUnscored } from '../../../base/nouns.js';
+import { TrainingError } from '@drmas/engine/errors';
+import type { EvaluationEvent } from '@drmas/engine/events';
+import { mean } from '@drmas/engine/math';
+import { type EpisodeGroup, successOf, type Task, withoutUnscored } from '@drmas/engine/nouns';
 import type { OpenRun } from '../../../method/index.js';
 import { allFailedText, commonFailure, evaluationEvent, evaluationTasks, tasksOfStep } from '../../../method/index.js';
 import { type ImprovementRecord, storedEpisode, writeEpisodes } from '../../../method/store.js';

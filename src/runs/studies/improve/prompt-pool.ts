@@ -2,7 +2,7 @@
  * A pool of candidates: sets of prompts with their success on the same tasks. A round changes a candidate that is best
  * at some task, so prompts that are good at different tasks stay. Source: Agrawal et al., arXiv 2507.19457 (GEPA).
  */
-import { mean } from '../../../base/math.js';
+import { mean } from '@drmas/engine/math';
 import type { SystemPrompts } from '../../../teams/rollout.js';
 
 export interface Candidate {

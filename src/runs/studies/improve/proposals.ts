@@ -1,9 +1,9 @@
 /** The messages that request a system prompt from a language model, and the reading of its answer. */
 
-import { exactJson } from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
-import { type Episode, type JsonSchema, jsonText, type Message, successOf, system, user } from '../../../base/nouns.js';
-import type { Utterance } from '../../../engine/contract.js';
+import type { Utterance } from '@drmas/engine/contract';
+import { exactJson } from '@drmas/engine/errors';
+import { excerpt } from '@drmas/engine/host';
+import { type Episode, type JsonSchema, jsonText, type Message, successOf, system, user } from '@drmas/engine/nouns';
 import { undemanded } from '../../../teams/rollout.js';
 
 /** The number of failed episodes in a request. */

@@ -1,8 +1,8 @@
 /** Resolves the request for an improvement: of a recipe, of a run, or of an improvement to resume. */
 import { join, resolve } from 'node:path';
-import { parseAt, RecipeError, suggestion } from '../../../base/errors.js';
-import { nodeFiles } from '../../../base/platform.js';
-import { type EndpointSpec, endpointSchema } from '../../../engine/backends.js';
+import { type EndpointSpec, endpointSchema } from '@drmas/engine/endpoints';
+import { parseAt, RecipeError, suggestion } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { evaluationTasks } from '../../../method/index.js';
 import type { Recipe } from '../../../method/recipe.js';
 import { defaultRunPath, type ImprovementRecord, RECIPE, readImprovement } from '../../../method/store.js';

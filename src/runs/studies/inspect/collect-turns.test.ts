@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { LogError } from '@drmas/engine/errors';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LogError } from '../../../base/core/errors.js';
 import { collectLog } from './collect-turns.js';
 
 let root: string;

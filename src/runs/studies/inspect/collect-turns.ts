@@ -1,5 +1,5 @@
-import { LogError } from '../../../base/errors.js';
-import type { TurnRecord } from '../../../base/nouns.js';
+import { LogError } from '@drmas/engine/errors';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { TurnBatch } from '../../../method/advantage.js';
 import { type LogPlace, type LogRow, readRows } from '../../../method/store.js';
 import { type Fields, flatLayout, type Layout, type LoggedTurn, recognise } from './log-layouts.js';

@@ -1,7 +1,7 @@
 /** The findings of `drmas inspect`: facts about estimators from the rewards of a log, without any model. */
 
-import { ArgumentError } from '../../../base/errors.js';
-import type { TurnRecord } from '../../../base/nouns.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import type { Advantages } from '../../../method/advantage.js';
 import {
   type AdvantageSizes,

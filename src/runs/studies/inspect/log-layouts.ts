@@ -1,4 +1,4 @@
-import { isObject, LogError } from '../../../base/errors.js';
+import { isObject, LogError } from '@drmas/engine/errors';
 import { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, rowsAt } from '../../../method/store.js';
 
 /** One call of one agent in a log. */

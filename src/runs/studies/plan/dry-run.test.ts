@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { checkpoint, lora, tinyDecoder } from '@drmas/engine/model';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { remoteRecipe } from '../../../../test/support/tinker-fake/open.js';
 import { digitTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import { checkpoint, lora, tinyDecoder } from '../../../engine/model/model-spec.js';
 import { agent } from '../../../teams/team/agent.js';
 import { defineTeam } from '../../../teams/team/team.js';
 import { prepareTasks } from '../../run/open-run.js';

@@ -1,13 +1,11 @@
 /** Counts a run's tokens and memory before it starts: writes no file, starts no backend, calls no model. */
 
-import { exactJson, fitsJsonSchema, HubError, isObject, parseExactly } from '../../../base/errors.js';
-import type { Phase } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
-import type { Episode, Turn } from '../../../base/nouns.js';
-import { nodeFiles } from '../../../base/platform.js';
-import type { BackendDeclaration, Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '../../../engine/backends.js';
-import type { AdapterSettings, Generation, PlayableHandle } from '../../../engine/contract.js';
-import { modelDirectory, readAdapterDescription } from '../../../engine/formats.js';
+import type { BackendDeclaration, Footprint, MemoryPlan, PlannedPolicy, SizedModel } from '@drmas/engine/backends';
+import type { AdapterSettings, Generation, PlayableHandle } from '@drmas/engine/contract';
+import { exactJson, fitsJsonSchema, HubError, isObject, parseExactly } from '@drmas/engine/errors';
+import { modelDirectory, readAdapterDescription } from '@drmas/engine/formats';
+import type { Phase } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import {
   adapterParameterCount,
   isOtherModel,
@@ -18,8 +16,10 @@ import {
   type WholeModelSpec,
   wholeModel,
   wholeWeights,
-} from '../../../engine/model.js';
-import { bytesTokenizer } from '../../../engine/tokens.js';
+} from '@drmas/engine/model';
+import type { Episode, Turn } from '@drmas/engine/nouns';
+import { nodeFiles } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { openRollouts } from '../../../gateway/rollouts.js';
 import {
   demonstrationsOf,

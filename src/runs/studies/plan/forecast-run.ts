@@ -1,7 +1,7 @@
 /** A run's tokens, memory, time and price before it starts: counted, played with the models, or measured. */
-import { RecipeError } from '../../../base/errors.js';
-import type { Warmup } from '../../../base/events.js';
-import type { Host } from '../../../base/host.js';
+import { RecipeError } from '@drmas/engine/errors';
+import type { Warmup } from '@drmas/engine/events';
+import type { Host } from '@drmas/engine/host';
 import type { Recipe } from '../../../method/recipe.js';
 import { purposeOf } from '../../run/checks/backend-checks.js';
 import { prepareTasks } from '../../run/open-run.js';

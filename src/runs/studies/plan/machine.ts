@@ -1,9 +1,9 @@
 /** Machines and their speed with a recipe: measured here, or read from a file. */
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { messageOf, RecipeError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { messageOf, RecipeError } from '../../../base/errors.js';
-import { nodeFiles } from '../../../base/platform.js';
 
 const seconds = z.number().nonnegative();
 

@@ -1,9 +1,9 @@
 /** How fast this machine plays and learns a recipe, measured within a minute. */
+
+import type { Warmup } from '@drmas/engine/events';
+import { type Host, listenersTogether } from '@drmas/engine/host';
+import type { Episode, EpisodeGroup } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
-import type { Warmup } from '../../../base/events.js';
-import type { Host } from '../../../base/host.js';
-import { listenersTogether } from '../../../base/host.js';
-import type { Episode, EpisodeGroup } from '../../../base/nouns.js';
 import { openTraining } from '../../../method/checkpoints.js';
 import type { Played, Progress, Tasks, TrainingRun } from '../../../method/index.js';
 import {

@@ -1,5 +1,5 @@
 /** Records the calls and times of episodes while they are played, for the simulation. */
-import type { CallTime, EpisodeListener, RunListener } from '../../../base/host.js';
+import type { CallTime, EpisodeListener, RunListener } from '@drmas/engine/host';
 import type { ScheduledCall, ScheduledEpisode } from './schedule.js';
 
 interface RecordedCall extends CallTime {

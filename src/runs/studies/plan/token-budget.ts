@@ -1,7 +1,7 @@
 /** The episodes and tokens of a run, from the calls and tokens of an episode. */
 
-import { playedTokens, priced, type TokenCount } from '../../../base/host.js';
-import type { Episode } from '../../../base/nouns.js';
+import { playedTokens, priced, type TokenCount } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
 import type { PlannedRollouts } from '../../../method/index.js';
 import { wantedSignals } from '../../../method/index.js';
 import { estimatorOf, pricesOf, type Recipe } from '../../../method/recipe.js';

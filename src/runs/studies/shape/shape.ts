@@ -1,9 +1,9 @@
 /** The smallest team that is as good: smaller teams train beside the whole one, with equal seeds and one warm start. */
 import { join } from 'node:path';
-import { messageOf, RecipeError, RunError } from '../../../base/errors.js';
-import { type Price, priced } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
-import { nodeFiles } from '../../../base/platform.js';
+import { messageOf, RecipeError, RunError } from '@drmas/engine/errors';
+import { type Price, priced } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
+import { nodeFiles } from '@drmas/engine/platform';
 import { pricesOf, type Recipe, type RecipeDefinition } from '../../../method/recipe.js';
 import { codeOf } from '../../../method/recipe-files.js';
 import { defaultRunPath, RunDirectory } from '../../../method/store.js';

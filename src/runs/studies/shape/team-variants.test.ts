@@ -1,6 +1,6 @@
+import { choiceTable, lora, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { choiceTable, lora, tinyDecoder } from '../../../engine/model/model-spec.js';
 import { defineRecipe, type RecipeInput } from '../../../method/recipe/define.js';
 import { frozen } from '../../../method/recipe/frozen.js';
 import { agent } from '../../../teams/team/agent.js';

@@ -1,6 +1,6 @@
 /** Smaller teams, derived from what a team and its recipe declare, and the recipe file of one of them. */
 import { dirname, relative, sep } from 'node:path';
-import { isOtherModel, wholeModel } from '../../../engine/model.js';
+import { isOtherModel, wholeModel } from '@drmas/engine/model';
 import type { Recipe, RecipeDefinition } from '../../../method/recipe.js';
 import { type LoadedRecipe, shippedRecipes } from '../../../method/recipe-files.js';
 

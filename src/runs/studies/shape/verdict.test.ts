@@ -1,5 +1,5 @@
+import { RandomStream } from '@drmas/engine/math';
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../../../base/core/random.js';
 import { ALPHA, type Compared, droppedAfter, judge, type Rule } from './verdict.js';
 
 const rule: Rule = { margin: 0.02, pairs: 5, episodes: 1000 };

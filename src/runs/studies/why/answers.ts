@@ -1,7 +1,7 @@
 /** The answers that a question "who taught this?" is about, and their log-probs under other weights. */
-import { RunError } from '../../../base/errors.js';
-import { mean } from '../../../base/math.js';
-import type { EpisodeGroup, Task, TaskSet, Turn } from '../../../base/nouns.js';
+import { RunError } from '@drmas/engine/errors';
+import { mean } from '@drmas/engine/math';
+import type { EpisodeGroup, Task, TaskSet, Turn } from '@drmas/engine/nouns';
 import { scoreTurns, type TrainingRun, type TurnChain } from '../../../method/index.js';
 
 /** An answer with the number of times that it was given. */

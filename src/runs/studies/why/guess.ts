@@ -6,7 +6,7 @@
  * optimiser takes the step, so that the product is in its metric; a step towards the answer minus a step away from it,
  * so that its momentum cancels out.
  */
-import type { Episode } from '../../../base/nouns.js';
+import type { Episode } from '@drmas/engine/nouns';
 import {
   type Learner,
   type Learnt,

@@ -5,13 +5,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RunError } from '../../../base/errors.js';
-import type { Step } from '../../../base/events.js';
-import type { PlayProgress } from '../../../base/host.js';
-import { mean } from '../../../base/math.js';
-import { type Episode, type EpisodeGroup, successOf } from '../../../base/nouns.js';
-import { nodeHost } from '../../../base/platform.js';
-import type { EngineDevice } from '../../../engine/contract.js';
+import type { EngineDevice } from '@drmas/engine/contract';
+import { RunError } from '@drmas/engine/errors';
+import type { Step } from '@drmas/engine/events';
+import type { PlayProgress } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
+import { type Episode, type EpisodeGroup, successOf } from '@drmas/engine/nouns';
+import { nodeHost } from '@drmas/engine/platform';
 import { keepState, loadCheckpoint, openTraining } from '../../../method/checkpoints.js';
 import {
   learnAgain,

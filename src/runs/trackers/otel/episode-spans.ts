@@ -1,7 +1,7 @@
+import type { AnsweredTurn, BegunEpisode, CallTime, EpisodeListener, TrackedRun } from '@drmas/engine/host';
+import { type Episode, jsonText, type Message, responseTokens, successOf, type Tool } from '@drmas/engine/nouns';
 import type * as Api from '@opentelemetry/api';
 import type { Attributes } from '@opentelemetry/api';
-import type { AnsweredTurn, BegunEpisode, CallTime, EpisodeListener, TrackedRun } from '../../../base/host.js';
-import { type Episode, jsonText, type Message, responseTokens, successOf, type Tool } from '../../../base/nouns.js';
 
 /** The used part of `@opentelemetry/api`, an optional package. */
 export type OtelApi = Pick<typeof Api, 'context' | 'trace' | 'isSpanContextValid' | 'SpanKind' | 'SpanStatusCode'>;

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
+import type { RunEvent, Step } from '@drmas/engine/events';
 import { trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { registeredExporter } from '../../../../test/support/otel-exporter.js';
 import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { digitTeam, temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
-import type { RunEvent, Step } from '../../../base/core/events.js';
 import { defineTeam } from '../../../teams/team/team.js';
 import { resume, train } from '../../run/api.js';
 

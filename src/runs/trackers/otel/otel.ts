@@ -1,9 +1,9 @@
 /** OpenTelemetry (opentelemetry.io): spans of the run, its episodes, their agents and their turns. */
 
+import { messageOf, RunError } from '@drmas/engine/errors';
+import type { RunEvent, Step } from '@drmas/engine/events';
+import { defineTracker, type TrackedRun } from '@drmas/engine/host';
 import type * as Api from '@opentelemetry/api';
-import { messageOf, RunError } from '../../../base/errors.js';
-import type { RunEvent, Step } from '../../../base/events.js';
-import { defineTracker, type TrackedRun } from '../../../base/host.js';
 import { measurementsOf } from '../measurements.js';
 import { EpisodeSpans, type OtelApi } from './episode-spans.js';
 

@@ -1,8 +1,8 @@
 /** The prompt of a call, and whether it fits the model's context. */
 
-import { DialectError, messageOf } from '../../../base/errors.js';
-import type { Message, Tool, ToolChoice, Turn } from '../../../base/nouns.js';
-import type { PlayableHandle, Sampling } from '../../../engine/contract.js';
+import type { PlayableHandle, Sampling } from '@drmas/engine/contract';
+import { DialectError, messageOf } from '@drmas/engine/errors';
+import type { Message, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
 import type { Agent } from '../../team/agent.js';
 import type { Agents, AskOptions } from '../../team/team.js';
 import { checkedOptions, openingOf } from '../ask-options.js';

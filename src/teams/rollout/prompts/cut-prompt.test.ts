@@ -1,8 +1,8 @@
+import { assistant, user } from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { assistant, user } from '../../../base/core/message.js';
-import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
 import { scriptedContext } from '../../../runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../../runs/testing/scripted-sampler.js';
 import { agent } from '../../team/agent.js';

@@ -1,5 +1,5 @@
-import { isObject } from '../../../base/errors.js';
-import type { FinishReason, History, Message, Tokenizer, Tool, ToolCall, Turn } from '../../../base/nouns.js';
+import { isObject } from '@drmas/engine/errors';
+import type { FinishReason, History, Message, Tokenizer, Tool, ToolCall, Turn } from '@drmas/engine/nouns';
 
 /** The response's ids without the stop token at their end. */
 export function withoutStop(

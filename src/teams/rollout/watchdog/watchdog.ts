@@ -7,8 +7,8 @@
 import { closeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
-import { waitMs } from '../../../base/host.js';
-import { currentScope, startWorker } from '../../../base/platform.js';
+import { waitMs } from '@drmas/engine/host';
+import { currentScope, startWorker } from '@drmas/engine/platform';
 import { placeOf } from '../episode-failure.js';
 import {
   BEATS,

@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TaskError } from '@drmas/engine/errors';
+import { fittedSet, type TaskSet } from '@drmas/engine/nouns';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { TaskError } from '../../../base/core/errors.js';
-import { fittedSet, type TaskSet } from '../../../base/core/task.js';
 import { benchmarks } from '../benchmarks.js';
 import { mix } from '../mix.js';
 

@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { RandomStream } from '@drmas/engine/math';
+import type { Split, TaskSource, Trace } from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RandomStream } from '../../../base/core/random.js';
-import type { Split, TaskSource, Trace } from '../../../base/core/task.js';
-import { bytesTokenizer } from '../../../engine/model/tokenizers/bytes.js';
 import { traceBatch } from '../../../method/training/warm-start/supervised.js';
 import { arithmetic } from '../generated/arithmetic.js';
 import { withDemonstrations } from './demonstrations.js';

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { closeSync, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { z } from 'zod';
 import {
   exactJson,
   type FilePlace,
@@ -14,11 +13,12 @@ import {
   RecipeError,
   shown,
   TaskError,
-} from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
-import type { RandomStream } from '../../../base/math.js';
-import type { JsonSchema, Message, Split, TaskSet, TaskSource, Tool, Trace } from '../../../base/nouns.js';
-import { type EntryPlace, type FileEntry, strictValue } from '../../../base/platform.js';
+} from '@drmas/engine/errors';
+import { excerpt } from '@drmas/engine/host';
+import type { RandomStream } from '@drmas/engine/math';
+import type { JsonSchema, Message, Split, TaskSet, TaskSource, Tool, Trace } from '@drmas/engine/nouns';
+import { type EntryPlace, type FileEntry, strictValue } from '@drmas/engine/platform';
+import { z } from 'zod';
 import { isHeldOut } from '../split.js';
 import { fileRows, textChunks } from './file-rows.js';
 

@@ -3,11 +3,11 @@ import { open } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { messageOf, TaskError } from '@drmas/engine/errors';
+import { type FileEntry, JsonSplitter } from '@drmas/engine/platform';
 import { CsvError, parse } from 'csv-parse';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
-import { messageOf, TaskError } from '../../../base/errors.js';
-import { type FileEntry, JsonSplitter } from '../../../base/platform.js';
 
 export const FILE_FORMATS = ['json', 'csv', 'parquet'] as const;
 

@@ -3,12 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { RecipeError, TaskError } from '@drmas/engine/errors';
+import type { TaskSet } from '@drmas/engine/nouns';
+import { JsonSplitter, jsonRows } from '@drmas/engine/platform';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { RecipeError, TaskError } from '../../../base/core/errors.js';
-import type { TaskSet } from '../../../base/core/task.js';
-import { JsonSplitter, jsonRows } from '../../../base/platform/formats/json-rows.js';
 import type { FileOptions, JsonlOptions } from '../task-options.js';
 import { file as fileTasks, jsonl } from './file-source.js';
 

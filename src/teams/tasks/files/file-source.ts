@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { digestOf } from '@drmas/engine/disk';
+import { filePlace, isObject, issuesText, RecipeError, TaskError } from '@drmas/engine/errors';
+import type { DataSchema, Split, Task, TaskSet, TaskSource } from '@drmas/engine/nouns';
+import { type EntryPlace, nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
-import { digestOf } from '../../../base/disk.js';
-import { filePlace, isObject, issuesText, RecipeError, TaskError } from '../../../base/errors.js';
-import type { DataSchema, Split, Task, TaskSet, TaskSource } from '../../../base/nouns.js';
-import { type EntryPlace, nodeFiles } from '../../../base/platform.js';
 import { checkedOptions } from '../checked-options.js';
 import { isHeldOut } from '../split.js';
 import type { FileOptions, JsonlOptions } from '../task-options.js';

@@ -1,8 +1,9 @@
 /** Tasks from a data set on a hub, by its name. */
+
+import { messageOf, RecipeError, TaskError } from '@drmas/engine/errors';
+import { datasetFiles, parseDatasetId } from '@drmas/engine/formats';
+import type { Split, TaskSource } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { messageOf, RecipeError, TaskError } from '../../../base/errors.js';
-import type { Split, TaskSource } from '../../../base/nouns.js';
-import { datasetFiles, parseDatasetId } from '../../../engine/formats.js';
 import { checkedOptions } from '../checked-options.js';
 import type { HubOptions } from '../task-options.js';
 import { type QuestionAndAnswer, readTasks, rowFields } from './file-source.js';

@@ -1,7 +1,7 @@
 /** Finds questions, answers and ids in the rows of files, under the names that public collections of tasks use. */
 
-import { isObject } from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
+import { isObject } from '@drmas/engine/errors';
+import { excerpt } from '@drmas/engine/host';
 import { extractBoxed } from '../grading/boxed.js';
 
 /** One row of a task file. */

@@ -1,4 +1,4 @@
-import type { RandomStream } from '../../../base/math.js';
+import type { RandomStream } from '@drmas/engine/math';
 
 export interface Step {
   readonly operator: '+' | '-' | '*';

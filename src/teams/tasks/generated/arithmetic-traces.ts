@@ -1,6 +1,5 @@
-import type { RandomStream } from '../../../base/math.js';
-import type { Trace } from '../../../base/nouns.js';
-import { assistant, user } from '../../../base/nouns.js';
+import type { RandomStream } from '@drmas/engine/math';
+import { assistant, type Trace, user } from '@drmas/engine/nouns';
 import { apply, type Chain, chainQuestion, result, type Step, stepText, twoDigits } from './arithmetic-chain.js';
 
 const APPROVE = '<approve>';

@@ -1,9 +1,8 @@
+import { symbolsTokenizer } from '@drmas/engine/internal/model/tokenizers/symbols';
+import { RandomStream } from '@drmas/engine/math';
+import { assistant, type Split, system, type Trace, user } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assistant, system, user } from '../../../base/core/message.js';
-import { RandomStream } from '../../../base/core/random.js';
-import type { Split, Trace } from '../../../base/core/task.js';
-import { symbolsTokenizer } from '../../../engine/model/tokenizers/symbols.js';
 import { arithmetic, arithmeticSymbols } from './arithmetic.js';
 
 /** Reads a chain from left to right, on its own: the total after each step. */

@@ -1,6 +1,6 @@
+import { RandomStream } from '@drmas/engine/math';
+import type { Split, Task, TaskSource } from '@drmas/engine/nouns';
 import { z } from 'zod';
-import { RandomStream } from '../../../base/math.js';
-import type { Split, Task, TaskSource } from '../../../base/nouns.js';
 import { checkedOptions } from '../checked-options.js';
 import { isHeldOut } from '../split.js';
 import type { ArithmeticOptions } from '../task-options.js';

@@ -1,5 +1,5 @@
 /** Brings an answer's spelling to one form before it is read: spacing, brackets, symbols, units, words. */
-import { ownValue } from '../../../base/errors.js';
+import { ownValue } from '@drmas/engine/errors';
 
 const UNICODE: Readonly<Record<string, string>> = {
   '−': '-',

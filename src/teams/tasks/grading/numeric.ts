@@ -1,6 +1,6 @@
 /** The complex values of expressions in double precision, at fixed points for their free names. */
-import { ownValue } from '../../../base/errors.js';
-import { randomKey, uniformAt } from '../../../base/math.js';
+import { ownValue } from '@drmas/engine/errors';
+import { randomKey, uniformAt } from '@drmas/engine/math';
 import { type Expression, isNamedFunction, nodesOf, partsOf } from './expression.js';
 
 interface Complex {

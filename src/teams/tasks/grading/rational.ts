@@ -1,5 +1,5 @@
 /** Exact arithmetic: the fractions of expressions of numbers, and the equality of expressions by algebra. */
-import { randomKey, uniformAt } from '../../../base/math.js';
+import { randomKey, uniformAt } from '@drmas/engine/math';
 import { type Expression, hasVariables, partsOf } from './expression.js';
 import { sizeOf, valueAt } from './numeric.js';
 

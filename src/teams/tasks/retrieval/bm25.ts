@@ -1,5 +1,5 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import MiniSearch from 'minisearch';
-import { ArgumentError } from '../../../base/errors.js';
 import type { Passage, Retriever } from './retriever.js';
 
 /** The options of `bm25Retriever`. */

@@ -1,4 +1,4 @@
-import { unlessAborted } from '../../../base/async.js';
+import { unlessAborted } from '@drmas/engine/host';
 import type { Passage, Retriever } from './retriever.js';
 
 /** A search in progress that several callers may await. */

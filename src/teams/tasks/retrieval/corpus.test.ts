@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TaskError } from '@drmas/engine/errors';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TaskError } from '../../../base/core/errors.js';
 import { bm25Retriever } from './bm25.js';
 import { passageOf, readCorpus } from './corpus.js';
 

@@ -1,4 +1,4 @@
-import { TaskError } from '../../../base/errors.js';
+import { TaskError } from '@drmas/engine/errors';
 import { fileRows, formatOf, ROW_NAMES } from '../files/file-rows.js';
 import { fieldOf, shown } from '../files/row-fields.js';
 import type { Passage } from './retriever.js';

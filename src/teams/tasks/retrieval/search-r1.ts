@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ArgumentError, issuesText, messageOf } from '@drmas/engine/errors';
+import { excerpt, unlessAborted, waitMs } from '@drmas/engine/host';
+import { webRequest } from '@drmas/engine/platform';
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { unlessAborted } from '../../../base/async.js';
-import { ArgumentError, issuesText, messageOf } from '../../../base/errors.js';
-import { excerpt, waitMs } from '../../../base/host.js';
-import { webRequest } from '../../../base/platform.js';
 import { cached } from './cached.js';
 import { passageOf } from './corpus.js';
 import type { Passage, Retriever } from './retriever.js';

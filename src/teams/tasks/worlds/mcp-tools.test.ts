@@ -3,6 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ToolServerError } from '@drmas/engine/errors';
 import { serve } from '@hono/node-server';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -10,7 +11,6 @@ import { z } from 'zod';
 import { eventually, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 import { redirecting, webServer } from '../../../../test/support/web-server.js';
-import { ToolServerError } from '../../../base/core/errors.js';
 import { mcpTools } from './mcp-tools.js';
 
 const root = temporaryRoot();

@@ -1,6 +1,3 @@
-import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
-import { z } from 'zod';
-import { onAbort, unlessAborted } from '../../../base/async.js';
 import {
   ArgumentError,
   isObject,
@@ -9,9 +6,11 @@ import {
   messageOf,
   reasonOf,
   ToolServerError,
-} from '../../../base/errors.js';
-import { excerpt } from '../../../base/host.js';
-import type { Tool, ToolCall } from '../../../base/nouns.js';
+} from '@drmas/engine/errors';
+import { excerpt, onAbort, unlessAborted } from '@drmas/engine/host';
+import type { Tool, ToolCall } from '@drmas/engine/nouns';
+import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
+import { z } from 'zod';
 
 /** A program that speaks MCP on its standard input and output. */
 export interface ToolCommand {

@@ -1,10 +1,10 @@
 /** A server that speaks OpenEnv's protocol as a test wants. Its messages are those of openenv 0.10's own server. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { WorldError } from '@drmas/engine/errors';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { eventually } from '../../../../test/support/time-and-chance.js';
-import { WorldError } from '../../../base/core/errors.js';
 import { openEnv } from './open-env.js';
 
 const servers = new Set<{ server: Server; sockets: WebSocketServer }>();

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fitsSchema, issuesText, reasonOf, TaskError, WorldError } from '@drmas/engine/errors';
+import { excerpt, onAbort, Secret, unlessAborted } from '@drmas/engine/host';
+import type { JsonSchema, Split, TaskSource } from '@drmas/engine/nouns';
+import { webRequest } from '@drmas/engine/platform';
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { onAbort, unlessAborted } from '../../../base/async.js';
-import { fitsSchema, issuesText, reasonOf, TaskError, WorldError } from '../../../base/errors.js';
-import { excerpt, Secret } from '../../../base/host.js';
-import type { JsonSchema, Split, TaskSource } from '../../../base/nouns.js';
-import { webRequest } from '../../../base/platform.js';
 import { checkedOptions } from '../checked-options.js';
 import { SocketWorld, type World } from './world.js';
 import { Full, WorldSocket } from './world-socket.js';

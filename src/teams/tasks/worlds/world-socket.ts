@@ -1,8 +1,9 @@
 /** One session of an environment server: OpenEnv's messages over a WebSocket, one answer to each message, in order. */
+
+import { isObject, issuesText, messageOf, WorldError, type WorldErrorCode } from '@drmas/engine/errors';
+import { excerpt, waitMs } from '@drmas/engine/host';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
-import { isObject, issuesText, messageOf, WorldError, type WorldErrorCode } from '../../../base/errors.js';
-import { excerpt, waitMs } from '../../../base/host.js';
 
 /** Screens and long texts are kilobytes. */
 const LONGEST_ANSWER_BYTES = 16e6;

@@ -1,6 +1,6 @@
 /** The world of one episode: an environment that has been reset, and is stepped by the team. */
-import { isObject, jsonObject, WorldError } from '../../../base/errors.js';
-import type { JsonSchema, Tool, ToolCall } from '../../../base/nouns.js';
+import { isObject, jsonObject, WorldError } from '@drmas/engine/errors';
+import type { JsonSchema, Tool, ToolCall } from '@drmas/engine/nouns';
 import type { AnswerData, WorldSocket } from './world-socket.js';
 
 /** The view of an environment. Its fields are the environment's own. */

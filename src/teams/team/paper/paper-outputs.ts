@@ -1,5 +1,5 @@
 /** How the Dr. MAS paper's code (langfengQ/DrMAS at 19c632b) reads the outputs of its agents. */
-import { ArgumentError } from '../../../base/errors.js';
+import { ArgumentError } from '@drmas/engine/errors';
 import { extractBoxed } from '../../tasks/grading/boxed.js';
 import type { Passage } from '../../tasks/retrieval/retriever.js';
 import type { Parser, Penalised, UsingParser } from '../parsers.js';

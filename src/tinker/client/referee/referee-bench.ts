@@ -1,6 +1,7 @@
 /** One case of the referee: its models on the server, and comparisons of the server's numbers. */
+
+import { BackendError } from '@drmas/engine/errors';
 import type { z } from 'zod';
-import { BackendError } from '../../../base/errors.js';
 import { ProbedModel } from '../probe/probed-model.js';
 import { RemoteModel } from '../remote-model.js';
 import { gradientNormOf } from '../remote-trainer.js';

@@ -2,9 +2,9 @@
  * The referee: rules of the Tinker protocol, each tried on a server with models of its own. Expected numbers come from
  * the server's own log-probs and the protocol's formulas, so that any base model will do.
  */
-import { BackendError, messageOf } from '../../../base/errors.js';
-import type { Secret } from '../../../base/host.js';
-import { webRequest } from '../../../base/platform.js';
+import { BackendError, messageOf } from '@drmas/engine/errors';
+import type { Secret } from '@drmas/engine/host';
+import { webRequest } from '@drmas/engine/platform';
 import { probeServer } from '../probe/server-probe.js';
 import { knownProfile, type ProfileName, type ServerProfile } from '../server-profile.js';
 import { apiRoot, defaultTiming, type Timing } from '../wire/http.js';

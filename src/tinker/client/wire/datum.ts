@@ -1,17 +1,12 @@
 /**
  * Converts samples to the protocol's datums. T tokens become T - 1 inputs and as many targets: each input's next token.
  */
+
+import { type GenerateRequest, isGreedy } from '@drmas/engine/contract';
+import { type AnswerSource, checkedAnswer, idFault, logprobFault, type SequenceLimits } from '@drmas/engine/endpoints';
+import { BackendError } from '@drmas/engine/errors';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import type { z } from 'zod';
-import { BackendError } from '../../../base/errors.js';
-import type { TrainingSample } from '../../../base/nouns.js';
-import {
-  type AnswerSource,
-  checkedAnswer,
-  idFault,
-  logprobFault,
-  type SequenceLimits,
-} from '../../../engine/backends.js';
-import { type GenerateRequest, isGreedy } from '../../../engine/contract.js';
 import type { GradientPath } from '../server-profile.js';
 import type { Datum, PassInput, sampleAnswer, Tensor } from './answers.js';
 import { TinkerError } from './tinker-failure.js';

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
+import { AnswerError, messageOf } from '@drmas/engine/errors';
+import type { Secret } from '@drmas/engine/host';
+import { type WebAnswer, webRequest } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
-import { AnswerError, messageOf } from '../../../base/errors.js';
-import type { Secret } from '../../../base/host.js';
-import { type WebAnswer, webRequest } from '../../../base/platform.js';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';
 
 /** Time limits, in seconds. */

@@ -1,8 +1,14 @@
 /** Passes of a model over samples: log-probs alone, or a gradient that the server keeps until the next update. */
 
-import type { TrainingSample } from '../../../base/nouns.js';
-import type { ForwardBackwardOptions } from '../../../engine/loss.js';
-import { correctionOf, countTokens, lossKind, rowsOfSample, rowWeight } from '../../../engine/loss.js';
+import {
+  correctionOf,
+  countTokens,
+  type ForwardBackwardOptions,
+  lossKind,
+  rowsOfSample,
+  rowWeight,
+} from '@drmas/engine/loss';
+import type { TrainingSample } from '@drmas/engine/nouns';
 import type { RemoteModel } from '../remote-model.js';
 import type { ServerProfile } from '../server-profile.js';
 import { type PassInput, passAnswer } from './answers.js';

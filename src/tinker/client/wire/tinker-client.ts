@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { waitMs } from '@drmas/engine/host';
 import type { z } from 'zod';
-import { waitMs } from '../../../base/host.js';
 import { capabilitiesAnswer, futureAnswer, heartbeatAnswer, sessionAnswer } from './answers.js';
 import { Http, type HttpOptions, read } from './http.js';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';

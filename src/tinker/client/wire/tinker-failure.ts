@@ -1,4 +1,4 @@
-import { BackendError } from '../../../base/errors.js';
+import { BackendError } from '@drmas/engine/errors';
 
 /**
  * `busy`: try again later (408, 429, overloaded). `unreachable`: no answer, and it is unknown whether the request

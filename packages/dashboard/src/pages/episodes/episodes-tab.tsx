@@ -1,6 +1,6 @@
+import { grouped, significant } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { grouped, significant } from '../../../../../src/base/host.js';
-import { mean } from '../../../../../src/base/math.js';
 import {
   type EpisodeDot,
   type EpisodeFile,

@@ -1,5 +1,5 @@
+import { significant } from '@drmas/engine/host';
 import { useEffect, useState } from 'preact/hooks';
-import { significant } from '../../../../../src/base/host.js';
 import type { ShownEpisode, ShownGroup, ShownTurn } from '../../../../../src/runs/analysis.js';
 import { colourClass } from '../../chart/theme.js';
 import { clean } from '../../parts/texts.js';

@@ -1,5 +1,5 @@
+import { significant } from '@drmas/engine/host';
 import { useState } from 'preact/hooks';
-import { significant } from '../../../../../src/base/host.js';
 import type { ShownToken, ShownTurn } from '../../../../../src/runs/analysis.js';
 import { clean } from '../../parts/texts.js';
 import { useSource } from '../../run-store.js';

@@ -1,8 +1,8 @@
+import { duration, significant } from '@drmas/engine/host';
+import { mean } from '@drmas/engine/math';
+import { HOW_TO_SUCCEED } from '@drmas/engine/nouns';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { duration, significant } from '../../../../../src/base/host.js';
-import { mean } from '../../../../../src/base/math.js';
-import { HOW_TO_SUCCEED } from '../../../../../src/base/nouns.js';
 import {
   agentMeasures,
   type Crossing,

@@ -1,6 +1,6 @@
 /** The costs of a run, from its events: tokens, time and money, by agent and by kind of work. */
 
-import { type Spending, spentTogether, type TokenCount } from '../../../../../src/base/host.js';
+import { type Spending, spentTogether, type TokenCount } from '@drmas/engine/host';
 import type { EventsByKind } from '../../../../../src/runs/analysis.js';
 
 /** A row of the table of costs. */

@@ -1,7 +1,7 @@
-import type { EvaluationScores } from '../../../../../src/base/events.js';
-import { duration, grouped, percent, significant } from '../../../../../src/base/host.js';
-import { finite, mean } from '../../../../../src/base/math.js';
-import { measuresOf, shareOfForeign } from '../../../../../src/base/nouns.js';
+import type { EvaluationScores } from '@drmas/engine/events';
+import { duration, grouped, percent, significant } from '@drmas/engine/host';
+import { finite, mean } from '@drmas/engine/math';
+import { measuresOf, shareOfForeign } from '@drmas/engine/nouns';
 import { type EventsByKind, payoffTable } from '../../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';

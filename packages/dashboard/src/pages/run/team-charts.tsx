@@ -1,7 +1,7 @@
 /** The charts of a run that are about the whole team. */
 
+import { measuresOf } from '@drmas/engine/nouns';
 import { useMemo } from 'preact/hooks';
-import { measuresOf } from '../../../../../src/base/nouns.js';
 import { type AgentMeasure, type EventsByKind, valuesOf } from '../../../../../src/runs/analysis.js';
 import { Chart } from '../../chart/chart.js';
 import { type Line, lineOver, pointsOf } from '../../chart/chart-data.js';

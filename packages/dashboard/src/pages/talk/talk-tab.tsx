@@ -1,5 +1,5 @@
+import { byteText, duration } from '@drmas/engine/host';
 import { useEffect, useState } from 'preact/hooks';
-import { byteText, duration } from '../../../../../src/base/host.js';
 import type { TalkFacts, TalkQuestion } from '../../../../../src/runs/analysis.js';
 import { Choice, NumberField, numberOr } from '../../parts/fields.js';
 import { clean } from '../../parts/texts.js';

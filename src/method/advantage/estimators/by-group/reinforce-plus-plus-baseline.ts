@@ -1,4 +1,4 @@
-import { whiten } from '../../../../base/math.js';
+import { whiten } from '@drmas/engine/math';
 import { defineEstimator } from '../../define-estimator.js';
 import { agentChoice, groupChoices, scoreChoices, sharingChoices } from '../../named-choices.js';
 

@@ -1,7 +1,7 @@
+import { whiten } from '@drmas/engine/math';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { TurnRecord } from '../../../../base/core/advantage.js';
-import { whiten } from '../../../../base/core/statistics.js';
 import { estimateAdvantages } from '../../../../runs/composition/estimate-advantages.js';
 import { estimateStep } from '../../estimate.js';
 import { everyToken } from './token-rewards.js';

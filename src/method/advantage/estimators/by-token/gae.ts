@@ -1,6 +1,6 @@
+import { ArgumentError } from '@drmas/engine/errors';
+import { whiten } from '@drmas/engine/math';
 import { z } from 'zod';
-import { ArgumentError } from '../../../../base/errors.js';
-import { whiten } from '../../../../base/math.js';
 import { defineEstimator } from '../../define-estimator.js';
 import { discount } from '../../named-choices.js';
 import type { TurnBatch } from '../../turn-batch.js';

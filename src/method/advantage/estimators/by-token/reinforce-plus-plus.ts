@@ -1,4 +1,4 @@
-import { whiten } from '../../../../base/math.js';
+import { whiten } from '@drmas/engine/math';
 import { defineEstimator } from '../../define-estimator.js';
 import { discount } from '../../named-choices.js';
 import { discountedSums, everyToken, tokenRewards } from './token-rewards.js';

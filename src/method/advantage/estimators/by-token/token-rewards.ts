@@ -1,7 +1,7 @@
 /** Parts of estimators with one advantage a token. */
 
-import { ArgumentError } from '../../../../base/errors.js';
-import type { TurnRecord } from '../../../../base/nouns.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import type { TurnBatch } from '../../turn-batch.js';
 
 /** The number of a turn's response tokens; undefined if it is not known. */

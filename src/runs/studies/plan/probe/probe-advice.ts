@@ -1,6 +1,6 @@
 /** Advice from a probe's findings: whether reinforcement can help, and otherwise the change that would help. */
 
-import { percent, remedyOfFailure } from '../../../../base/host.js';
+import { percent, remedyOfFailure } from '@drmas/engine/host';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../../../method/advantage.js';
 import { remedies, remedyForSameness } from '../../../../method/index.js';
 import { estimatorOf, type Recipe } from '../../../../method/recipe.js';

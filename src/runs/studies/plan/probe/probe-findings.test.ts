@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { remedyOfFailure } from '@drmas/engine/host';
+import type { Episode, EpisodeGroup, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../../../../test/support/tiny-run.js';
-import type { Episode, EpisodeGroup, Turn } from '../../../../base/core/episode.js';
-import { remedyOfFailure } from '../../../../base/core/play/health-signs.js';
 import { openEstimator } from '../../../../method/advantage/estimators/index.js';
 import type { Recipe } from '../../../../method/recipe/recipe.js';
 import { stepAdvantages } from '../../../../method/training/advantages/advantages.js';

@@ -1,6 +1,6 @@
 /** The findings of a probe: numbers about a recipe, computed from a few dozen groups of episodes. */
 
-import { mean, meansByKey } from '../../../../base/math.js';
+import { mean, meansByKey } from '@drmas/engine/math';
 import {
   type Episode,
   type EpisodeGroup,
@@ -9,7 +9,7 @@ import {
   type Turn,
   trainedTurns,
   turnReward,
-} from '../../../../base/nouns.js';
+} from '@drmas/engine/nouns';
 import type { AgentCalls } from '../../../../method/advantage.js';
 import {
   type AdvantageSizes,

@@ -1,10 +1,9 @@
 import { readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RunEvent, Step, Warmup } from '@drmas/engine/events';
+import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { temporaryRoot, tinyRecipe, trainTiny } from '../../../../../test/support/tiny-run.js';
-import type { RunEvent, Step, Warmup } from '../../../../base/core/events.js';
-import { nodeFiles } from '../../../../base/platform/node-files.js';
-import { nodeHost } from '../../../../base/platform/node-host.js';
 import { readEpisodes, type StoredEpisode } from '../../../../method/store/episode-files.js';
 import type { RunDirectory } from '../../../../method/store/run-directory.js';
 import { probeRecipe } from './probe-recipe.js';

@@ -1,8 +1,8 @@
 /** Plays the first steps of a run without training, to find out whether reinforcement can learn from them. */
 import { join } from 'node:path';
-import { ArgumentError } from '../../../../base/errors.js';
-import type { Files, Host } from '../../../../base/host.js';
-import type { Episode } from '../../../../base/nouns.js';
+import { ArgumentError } from '@drmas/engine/errors';
+import type { Files, Host } from '@drmas/engine/host';
+import type { Episode } from '@drmas/engine/nouns';
 import { commitsOf, openTraining } from '../../../../method/checkpoints.js';
 import type { Played, Progress, ReferenceStore, StepAdvantages, TrainingRun } from '../../../../method/index.js';
 import {

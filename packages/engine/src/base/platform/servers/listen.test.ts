@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually, takesTime } from '../../../../../../test/support/time-and-chance.js';
+import { type Deadlines, type Listening, listen } from './listen.js';
+
+describe('deadlines', () => {
+  const open: Listening[] = [];
+  const sockets: Socket[] = [];
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    for (const each of open.splice(0)) await each.close();
+  });
+
+  async function served(fetch: (request: Request) => Response | Promise<Response>, deadlines: Partial<Deadlines> = {}) {
+    const options = { host: '127.0.0.1', port: 0, deadlines: { checkMs: 10, ...deadlines } };
+    const listening = await listen({ app: { fetch }, guard: () => undefined }, options);
+    open.push(listening);
+    return listening;
+  }
+
+  function connected({ url }: Listening, bytes: string): Socket {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+    sockets.push(socket);
+    socket.write(bytes);
+    return socket;
+  }
+
+  function resolvers() {
+    let resolve = () => {};
+    const promise = new Promise<void>((fulfil) => {
+      resolve = fulfil;
+    });
+    return { promise, resolve };
+  }
+
+  const HEAD = 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n';
+  const read = async (request: Request) => new Response(`${(await request.text()).length}`);
+
+  it('ends a body that stands still, with 408, and lets one that moves come slowly', { tags: 'verify' }, async () => {
+    const server = await served(read, { bodyMs: 600, bodyMsPerKilobyte: 10_000 });
+    const silent = connected(server, `${HEAD}\r\n{`);
+    const [part] = (await once(silent, 'data')) as [Buffer];
+    expect(`${part}`).toMatch(/^HTTP\/1.1 408 /);
+    const slow = connected(server, `${HEAD}Connection: close\r\n\r\n`);
+    const closed = once(slow, 'close');
+    let answer = '';
+    slow.on('data', (bytes) => {
+      answer += bytes;
+    });
+    for (let i = 0; i < 10; i++) {
+      slow.write('x'.repeat(100));
+      await takesTime(70);
+    }
+    await closed;
+    expect(answer).toMatch(/200 OK[\s\S]*1000$/);
+  });
+
+  it('ends a head that does not come', async () => {
+    const server = await served(read, { headMs: 100 });
+    const silent = connected(server, 'GET / HTTP/1.1\r\n').resume();
+    await once(silent, 'close');
+  });
+
+  it('ends an answer that its client does not read, and no answer that takes its time', async () => {
+    const ended = resolvers();
+    const endless = () =>
+      new Response(
+        new ReadableStream({
+          pull: (controller) => controller.enqueue(new Uint8Array(1e6)),
+          cancel: () => ended.resolve(),
+        }),
+      );
+    const late = async () => {
+      await takesTime(400);
+      return new Response('late');
+    };
+    const server = await served(({ url }) => (url.endsWith('/late') ? late() : endless()), { readMs: 150 });
+    connected(server, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n').pause();
+    const [answer] = await Promise.all([fetch(`${server.url}/late`), ended.promise]);
+    expect(await answer.text()).toBe('late');
+  });
+
+  it('closes a connection that sends hundreds of requests at once, and answers a few, and others', async () => {
+    let reached = 0;
+    const server = await served(async () => {
+      reached++;
+      await takesTime(50);
+      return new Response('late');
+    });
+    const request = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    const few = connected(server, request.repeat(8));
+    let answers = '';
+    few.on('data', (bytes) => {
+      answers += bytes;
+    });
+    await eventually(() => expect(answers.split('HTTP/1.1 200')).toHaveLength(1 + 8));
+    const greedy = connected(server, request.repeat(500)).resume();
+    await once(greedy, 'close');
+    expect(await (await fetch(server.url)).text()).toBe('late');
+    expect(reached).toBeLessThan(64);
+  });
+
+  it('ends the body of an answer to HEAD, which nobody reads', async () => {
+    const ended = resolvers();
+    const endless = new ReadableStream({ cancel: () => ended.resolve() });
+    const server = await served(({ method }) => new Response(endless, { headers: { 'x-method': method } }));
+    const answer = await fetch(server.url, { method: 'HEAD' });
+    expect([answer.status, answer.headers.get('x-method'), await answer.text()]).toEqual([200, 'GET', '']);
+    await ended.promise;
+  });
+
+  it('drains without connections that have sent no whole request, and finishes the others', async () => {
+    const reached = resolvers();
+    const finish = resolvers();
+    const server = await served(async ({ method }) => {
+      if (method === 'GET') reached.resolve();
+      await finish.promise;
+      return new Response('whole');
+    });
+    for (const bytes of ['', 'GET / HT', `${HEAD}\r\n{`]) connected(server, bytes);
+    const answer = new Promise<string>((resolve, reject) => {
+      httpRequest(server.url, { headers: { connection: 'keep-alive' } }, async (response) => {
+        let text = '';
+        for await (const part of response) text += part;
+        resolve(text);
+      })
+        .on('error', reject)
+        .end();
+    });
+    await reached.promise;
+    // A server that waits for the other connections keeps this test until its own time is up.
+    const drained = server.drain();
+    finish.resolve();
+    await drained;
+    expect(await answer).toBe('whole');
+  });
+});

@@ -1,0 +1,123 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { redirecting, webServer } from '../../../../../test/support/web-server.js';
+import { AnswerError } from '../core/errors.js';
+import { Secret } from '../core/secret.js';
+import { type WebRequest, webRequest } from './web-request.js';
+
+const limits = { signal: new AbortController().signal, mostBytes: 1000 };
+const post: WebRequest = { ...limits, method: 'POST', headers: { 'x-api-key': 'tml-secret' }, body: 'a prompt' };
+
+describe('a redirect to another origin', () => {
+  it.each([301, 302, 303, 307, 308])('%i is refused by name, and brings it neither key nor prompt', async (status) => {
+    const other = await webServer((_, response) => void response.end('caught'));
+    const server = await redirecting(status, other.url);
+    for (const request of [post, { ...post, method: 'GET', body: null }]) {
+      const refusal = webRequest(`${server.url}/ask`, request);
+      await expect(refusal).rejects.toThrow(AnswerError);
+      await expect(refusal).rejects.toThrow(`${status}: the server redirects requests to ${other.url}`);
+    }
+    expect(other.requests).toEqual([]);
+  });
+
+  it('is followed without any header if the caller allows it, and only then', async () => {
+    const other = await webServer((_, response) => void response.end('an archive'));
+    const server = await redirecting(302, other.url);
+    const get: WebRequest = { ...limits, headers: { 'x-api-key': 'tml-secret' }, elsewhere: 'without-headers' };
+    expect((await webRequest(`${server.url}/archive`, get)).text()).toBe('an archive');
+    expect(server.requests[0]?.headers['x-api-key']).toBe('tml-secret');
+    expect(other.requests.map(({ headers }) => headers['x-api-key'])).toEqual([undefined]);
+  });
+});
+
+describe('a redirect within the origin', () => {
+  it.each([307, 308])('%i is followed with method, key and body', async (status) => {
+    const server = await webServer(({ path, headers, method, body }, response) => {
+      if (path === '/ask') response.writeHead(status, { location: '/ask/' }).end();
+      else response.end([method, headers['x-api-key'], body].join());
+    });
+    expect((await webRequest(`${server.url}/ask`, post)).text()).toBe('POST,tml-secret,a prompt');
+  });
+
+  it.each([301, 302, 303])('%i of a POST would lose its body, and is refused', async (status) => {
+    const server = await webServer(
+      ({ path }, response) => void response.writeHead(path === '/ask' ? status : 200, { location: '/ask/' }).end(),
+    );
+    await expect(webRequest(`${server.url}/ask`, post)).rejects.toThrow(/redirects a POST to \/ask\//);
+  });
+
+  it('that never ends is ended after five', async () => {
+    const server = await webServer((_, response) => void response.writeHead(307, { location: '/again' }).end());
+    await expect(webRequest(server.url, post)).rejects.toThrow(/more than 5 times/);
+    expect(server.requests).toHaveLength(6);
+  });
+
+  it.each([undefined, 'http://[', 'file:///etc/passwd'])('to %s leads nowhere', async (location) => {
+    const server = await webServer(
+      (_, response) => void response.writeHead(307, location === undefined ? {} : { location }).end(),
+    );
+    await expect(webRequest(server.url, post)).rejects.toThrow(AnswerError);
+  });
+});
+
+describe('an answer that is too long', () => {
+  it('is not read to its end', async () => {
+    let written = 0;
+    const server = await webServer((_, response) => {
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(10_000))) written += 10_000;
+      };
+      response.on('drain', more);
+      more();
+    });
+    await expect(webRequest(server.url, limits)).rejects.toThrow(/longer than 1.0 kB/);
+    expect(written).toBeLessThan(1e8);
+  });
+
+  it('after its decompression counts as that long', async () => {
+    const bomb = gzipSync(Buffer.alloc(1e7));
+    expect(bomb.length).toBeLessThan(20_000);
+    const server = await webServer(
+      (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    );
+    await expect(webRequest(server.url, { ...limits, mostBytes: 1e6 })).rejects.toThrow(/longer than 1.0 MB/);
+    expect((await webRequest(server.url, { ...limits, mostBytes: 1e7 })).bytes).toHaveLength(1e7);
+  });
+});
+
+describe('a deadline', () => {
+  it('holds in the middle of a compressed body, one request after the other', async () => {
+    const bomb = gzipSync(Buffer.alloc(80e6, ' '));
+    const server = await webServer(
+      (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    );
+    const late = () => webRequest(server.url, { ...limits, mostBytes: 1e9, timeoutMs: 20 });
+    for (let i = 0; i < 5; i++) await expect(late()).rejects.toThrow('no answer within 20 ms');
+  });
+
+  it("holds for a silent server with any number of waiting requests, and so does the caller's signal", async () => {
+    const server = await webServer(() => {});
+    const controller = new AbortController();
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => warnings.push(warning);
+    process.on('warning', warned);
+    const waiting = Array.from({ length: 30 }, () =>
+      webRequest(server.url, { ...limits, signal: controller.signal, timeoutMs: 60_000 }),
+    );
+    await expect(webRequest(server.url, { ...limits, timeoutMs: 20 })).rejects.toThrow('no answer within 20 ms');
+    controller.abort(new Error('the episode is over'));
+    for (const each of waiting) await expect(each).rejects.toThrow('the episode is over');
+    process.off('warning', warned);
+    expect(warnings).toEqual([]);
+  });
+});
+
+it('masks the secret in all texts of the server, also if a redirect would show it', async () => {
+  const secret = new Secret('tml-secret');
+  const echo = await webServer(
+    ({ headers }, response) => void response.writeHead(500).end(`{"${headers['x-api-key']}"`),
+  );
+  expect((await webRequest(echo.url, { ...post, secret })).text()).toBe('{"[secret]"');
+  const sending = await redirecting(307, 'http://tml-secret.example');
+  await expect(webRequest(sending.url, { ...post, secret })).rejects.toThrow('http://[secret].example');
+});

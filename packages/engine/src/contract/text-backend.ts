@@ -1,0 +1,36 @@
+/**
+ * A model behind text: text in, text out. It gives no token ids and no log-probs of ours, so nothing can be learnt from
+ * it.
+ */
+
+import type { FinishReason, Message, Tool, ToolCall, ToolChoice } from '../nouns.js';
+import type { Sampling } from './sampling.js';
+
+export interface TextRequest extends Sampling {
+  readonly messages: readonly Message[];
+  /** The seed for servers that can repeat themselves: a function of the episode and the call, in [0, 2^31). */
+  readonly seed: number;
+  /** The tools that the model may call; absent if there are none. */
+  readonly tools?: readonly Tool[];
+  readonly toolChoice?: ToolChoice;
+}
+
+export interface Utterance {
+  readonly text: string;
+  /** The model's reasoning, if the server returns it. */
+  readonly reasoning?: string;
+  /** The calls of tools, if there are any; their ids are the server's. */
+  readonly toolCalls?: readonly ToolCall[];
+  readonly finishReason: FinishReason;
+  /** Tokens as the server counts them, with its tokenizer; absent if it does not return them. */
+  readonly promptTokens?: number;
+  readonly responseTokens?: number;
+}
+
+export interface TextBackend {
+  /**
+   * @throws EndpointError when no request can succeed; other errors are of this one request. Rejects with the signal's
+   *   reason.
+   */
+  complete(request: TextRequest, signal: AbortSignal): Promise<Utterance>;
+}

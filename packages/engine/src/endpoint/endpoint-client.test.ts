@@ -1,0 +1,288 @@
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { chatServer, json, refuse, say } from '../../../../test/support/chat-server.js';
+import { takesTime, timeForMishaps } from '../../../../test/support/time-and-chance.js';
+import { redirecting } from '../../../../test/support/web-server.js';
+import { EndpointError } from '../base/core/errors.js';
+import { boundedRetryAfter, LONGEST_RETRY_AFTER_MS, openEndpoint } from './endpoint-client.js';
+import { endpointSchema } from './endpoint-spec.js';
+
+const request = {
+  messages: [{ role: 'user', content: 'Who?' } as const],
+  temperature: 0.7,
+  topP: 0.9,
+  topK: 0,
+  maxTokens: 12,
+  seed: 5,
+};
+const never = new AbortController().signal;
+
+function open(url: string, options: Record<string, unknown> = {}, environment: NodeJS.ProcessEnv = {}) {
+  return openEndpoint(endpointSchema.parse({ type: 'endpoint', url, model: 'judge-1', ...options }), environment);
+}
+
+describe('an endpoint', () => {
+  it('is asked as the protocol says, and answers with text and counts', async () => {
+    const { requests, url } = await chatServer((_, response) => say(response, 'Me.'));
+    expect(await open(url).complete(request, never)).toEqual({
+      text: 'Me.',
+      finishReason: 'stop',
+      promptTokens: 11,
+      responseTokens: 7,
+    });
+    expect(requests[0]?.url).toBe('/v1/chat/completions');
+    expect(requests[0]?.body).toEqual({
+      model: 'judge-1',
+      messages: [{ role: 'user', content: 'Who?' }],
+      temperature: 0.7,
+      top_p: 0.9,
+      max_tokens: 12,
+      seed: 5,
+    });
+  });
+
+  it('is offered tools, and sent calls and results, as the protocol says', async () => {
+    const call = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } };
+    const message = { content: null, reasoning_content: 'hm', tool_calls: [call] };
+    const choices = [{ message, finish_reason: 'tool_calls' }];
+    const { requests, url } = await chatServer((_, response) => json(response, { choices }));
+    const toolCalls = [{ id: 'c1', name: 'add', arguments: '{"a":1}' }];
+    const tool = { name: 'add', parameters: { type: 'object' } };
+    const messages = [
+      ...request.messages,
+      { role: 'assistant', content: '', toolCalls } as const,
+      { role: 'tool', content: '1', toolCallId: 'c1', name: 'add' } as const,
+    ];
+    const further = { ...request, messages, tools: [tool], toolChoice: { name: 'add' } };
+    expect(await open(url).complete(further, never)).toEqual({
+      text: '',
+      finishReason: 'stop',
+      reasoning: 'hm',
+      toolCalls,
+    });
+    expect(requests[0]?.body).toMatchObject({
+      messages: [
+        ...request.messages,
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', content: '1', tool_call_id: 'c1' },
+      ],
+      tools: [{ type: 'function', function: tool }],
+      tool_choice: { type: 'function', function: { name: 'add' } },
+    });
+  });
+
+  it('is sent further fields, and none that are null', async () => {
+    const { requests, url } = await chatServer((_, response) => say(response, ''));
+    const body = { max_tokens: null, top_p: null, max_completion_tokens: 3, reasoning_effort: 'low' };
+    await open(url, { body }).complete(request, never);
+    const { messages, ...sent } = requests[0]?.body ?? { messages: [] };
+    expect(sent).toEqual({
+      model: 'judge-1',
+      temperature: 0.7,
+      seed: 5,
+      max_completion_tokens: 3,
+      reasoning_effort: 'low',
+    });
+  });
+
+  it('is sent the key of the recipe, else of the environment, else none', async () => {
+    const { requests, url } = await chatServer((_, response) => say(response, ''));
+    const environment = { OPENAI_API_KEY: 'from-environment' };
+    await open(url, { apiKey: 'own' }, environment).complete(request, never);
+    await open(url, {}, environment).complete(request, never);
+    await open(url, { apiKey: '' }, environment).complete(request, never);
+    await open(url).complete(request, never);
+    const sent = requests.map(({ headers }) => headers.authorization);
+    expect(sent).toEqual(['Bearer own', 'Bearer from-environment', undefined, undefined]);
+  });
+
+  it('says what was cut short, and nothing where it said nothing', async () => {
+    const choice = (content: string | null, finish_reason: string) => [{ message: { content }, finish_reason }];
+    const answers = [choice('a lo', 'length'), choice(null, 'content_filter')];
+    const { url } = await chatServer((_, response, index) => json(response, { choices: answers[index] }));
+    const endpoint = open(url);
+    expect(await endpoint.complete(request, never)).toEqual({ text: 'a lo', finishReason: 'length' });
+    expect(await endpoint.complete(request, never)).toEqual({ text: '', finishReason: 'stop' });
+  });
+});
+
+describe('an endpoint that fails', () => {
+  it.each([429, 500, 503])('is asked again after %i, so often and no oftener', async (status) => {
+    const { requests, url } = await chatServer(({ body }, response, index) =>
+      body.seed === 5 && index >= 2 ? say(response, 'at last') : refuse(response, status),
+    );
+    expect((await open(url, { retries: 2 }).complete(request, never)).text).toBe('at last');
+    expect(requests).toHaveLength(3);
+    const failure = open(url, { retries: 1 }).complete({ ...request, seed: 6 }, never);
+    await expect(failure).rejects.toThrow(`${url}: ${status} status ${status}`);
+    await expect(failure).rejects.not.toThrow(EndpointError);
+    expect(requests).toHaveLength(5);
+  });
+
+  it('is given up after the time that an attempt may take', { tags: 'verify' }, async () => {
+    const { requests, url } = await chatServer(() => {});
+    const failure = open(url, { timeoutMs: 300, retries: 1 }).complete(request, never);
+    await expect(failure).rejects.toThrow(`${url}: Request timed out.`);
+    expect(requests).toHaveLength(2);
+  });
+
+  it.each([
+    ['a page', (response: Parameters<typeof say>[0]) => response.end('<html>busy</html>')],
+    ['no choices', (response: Parameters<typeof say>[0]) => json(response, { choices: [] })],
+    ['another protocol', (response: Parameters<typeof say>[0]) => json(response, { output: 'hello' })],
+    [
+      'half of a document',
+      (response: Parameters<typeof say>[0]) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end('{"choices": [');
+      },
+    ],
+  ])('with %s is no answer', async (_, answer) => {
+    const { url } = await chatServer((_, response) => answer(response));
+    await expect(open(url, { retries: 0 }).complete(request, never)).rejects.toThrow(
+      /^http:.*: (the answer is not a chat completion|.*JSON)/,
+    );
+  });
+
+  it('because nobody listens is told with its reason', async () => {
+    const { requests, url } = await chatServer((_, response) => say(response, ''));
+    const nowhere = url.replace(/:\d+\//, ':1/');
+    await expect(open(nowhere, { retries: 0 }).complete(request, never)).rejects.toThrow(
+      /127\.0\.0\.1:1\/v1: Connection error/,
+    );
+    expect(requests).toEqual([]);
+  });
+
+  it.each([401, 403, 404])('for good (%i) ends everything, and shows no key', async (status) => {
+    const { requests, url } = await chatServer(({ headers }, response) =>
+      refuse(response, status, `no such right: ${headers.authorization}`),
+    );
+    const failure = open(url, { apiKey: 'sk-very-secret' }).complete(request, never);
+    await expect(failure).rejects.toThrow(EndpointError);
+    await expect(failure).rejects.toThrow(`${url}: ${status} no such right: Bearer [secret]`);
+    expect(requests).toHaveLength(1);
+  });
+
+  it.each([301, 302, 303, 307, 308])('because it sends prompts on (%i) ends everything', async (status) => {
+    const other = await chatServer((_, response) => say(response, 'caught'));
+    const { url } = await redirecting(status, other.url);
+    const failure = open(`${url}/v1`, { apiKey: 'sk-very-secret' }).complete(request, never);
+    await expect(failure).rejects.toThrow(EndpointError);
+    await expect(failure).rejects.toThrow(`${status}: the server redirects requests to ${new URL(other.url).origin}`);
+    expect(other.requests).toEqual([]);
+  });
+
+  it('with an answer without end is asked once, and not read to the end', async () => {
+    const { requests, url } = await chatServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(gzipSync(Buffer.alloc(20e6, ' ')));
+    });
+    await expect(open(url).complete(request, never)).rejects.toThrow(/413 the answer is longer than 16.0 MB/);
+    expect(requests).toHaveLength(1);
+  });
+
+  it.each([204, 304, 700])('with the status %i, without a body, is no answer', async (status) => {
+    const { url } = await chatServer((_, response) => response.writeHead(status).end());
+    await expect(open(url, { retries: 0 }).complete(request, never)).rejects.toThrow(/502/);
+  });
+
+  it('shows no key in what it says either', async () => {
+    const { url } = await chatServer(({ headers }, response) => say(response, `you sent ${headers.authorization}`));
+    const { text } = await open(url, { apiKey: 'sk-very-secret' }).complete(request, never);
+    expect(text).toBe('you sent Bearer [secret]');
+  });
+
+  it('32 times in a row ends everything; one answer in between does not', async () => {
+    const { url } = await chatServer((_, response, index) =>
+      index === 31 ? say(response, '') : refuse(response, 400, 'too long'),
+    );
+    const endpoint = open(url, { retries: 0, concurrency: 1 });
+    const ends: string[] = [];
+    for (let i = 0; i < 64; i++)
+      ends.push(
+        await endpoint.complete(request, never).then(
+          () => 'said',
+          (error: Error) => error.name,
+        ),
+      );
+    const errors = (count: number) => new Array<string>(count).fill('Error');
+    expect(ends).toEqual([...errors(31), 'said', ...errors(31), 'EndpointError']);
+  });
+});
+
+describe('requests at the same time', () => {
+  it('are no more than was said', async () => {
+    let [now, most] = [0, 0];
+    const { url } = await chatServer((_, response) => {
+      most = Math.max(most, ++now);
+      void takesTime(5).then(() => {
+        now--;
+        say(response, '');
+      });
+    });
+    const endpoint = open(url, { concurrency: 3 });
+    await Promise.all(Array.from({ length: 12 }, () => endpoint.complete(request, never)));
+    expect(most).toBe(3);
+  });
+
+  it('that are cancelled end with the reason; those that wait are never sent', async () => {
+    const { requests, url } = await chatServer(() => controller.abort(reason));
+    const controller = new AbortController();
+    const reason = new Error('the episode is over');
+    const endpoint = open(url, { concurrency: 1 });
+    const calls = [1, 2, 3].map(() => endpoint.complete(request, controller.signal));
+    for (const call of calls) await expect(call).rejects.toBe(reason);
+    expect(requests).toHaveLength(1);
+  });
+});
+
+const NOW = Date.parse('2026-11-22T10:00:00Z');
+const waitOf = (headers: Record<string, string>) =>
+  boundedRetryAfter(new Headers(headers), NOW).get('retry-after-ms') ?? undefined;
+
+it('is a time that a timer can wait for, whatever the server asks', () => {
+  const numbers = fc.oneof(fc.double(), fc.integer(), fc.maxSafeInteger(), fc.constantFrom(1e9, 1e308, -1, Infinity));
+  fc.assert(
+    fc.property(numbers, fc.constantFrom('retry-after', 'retry-after-ms'), (value, name) => {
+      const wait = waitOf({ [name]: String(value) });
+      if (Number.isNaN(value)) expect(wait).toBeUndefined();
+      else {
+        expect(Number(wait)).toBeGreaterThanOrEqual(1);
+        expect(Number(wait)).toBeLessThanOrEqual(LONGEST_RETRY_AFTER_MS);
+      }
+    }),
+  );
+});
+
+it.each([
+  [{ 'retry-after': '7' }, '7000'],
+  [{ 'retry-after': '1000000000' }, '120000'],
+  [{ 'retry-after': 'Sun, 22 Nov 2026 10:00:05 GMT' }, '5000'],
+  [{ 'retry-after': 'Sun, 22 Nov 2096 10:00:05 GMT' }, '120000'],
+  [{ 'retry-after': 'Sun, 22 Nov 1996 10:00:05 GMT' }, '1'],
+  [{ 'retry-after': 'soon' }, undefined],
+  [{ 'retry-after-ms': '20', 'retry-after': '7' }, '20'],
+  [{}, undefined],
+])('of %j is a wait of %s ms', (headers, expected) => {
+  expect(waitOf(headers)).toBe(expected);
+});
+
+it('of 1e9 s is waited for, without an overflow of the timer', async () => {
+  const warned = vi.fn();
+  process.on('warning', warned);
+  const controller = new AbortController();
+  const { requests, url } = await chatServer((_, response) => {
+    response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '1000000000' });
+    response.end('{}');
+  });
+  const endpoint = openEndpoint(endpointSchema.parse({ type: 'endpoint', url, model: 'm', timeoutMs: 1e12 }), {});
+  const request = { messages: [], temperature: 1, topP: 1, topK: 0, maxTokens: 1, seed: 1 };
+  const answer = endpoint.complete(request, controller.signal);
+  answer.catch(() => {});
+  await timeForMishaps(300);
+  process.off('warning', warned);
+  expect(requests).toHaveLength(1);
+  expect(warned).not.toHaveBeenCalled();
+  controller.abort(new Error('over'));
+});

@@ -1,0 +1,164 @@
+/** The client of a frozen agent's model on a server with OpenAI's chat completions. It uses OpenAI's own library. */
+
+import { APIError, OpenAI } from 'openai';
+import { z } from 'zod';
+import { temperatureOf } from '../backends/agent-reply.js';
+import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
+import { AnswerError, exactJson, issuesText, reasonOf } from '../errors.js';
+import { excerpt, Secret, waitMs } from '../host.js';
+import type { Message } from '../nouns.js';
+import { webRequest } from '../platform.js';
+import type { EndpointSpec } from './endpoint-spec.js';
+import { requestLine } from './request-line.js';
+
+/** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved. */
+const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
+
+/** The longest reply. Far longer than the reply of a model in one turn. */
+const LONGEST_ANSWER_BYTES = 16e6;
+
+const toolCall = z.object({
+  id: z.string().nullish(),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+const message = z.object({
+  content: z.string().nullish(),
+  reasoning_content: z.string().nullish(),
+  tool_calls: z.array(toolCall).nullish(),
+});
+const completion = z.object({
+  choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
+  usage: z.object({ prompt_tokens: z.int().min(0).optional(), completion_tokens: z.int().min(0).optional() }).nullish(),
+});
+
+/** Makes no request yet. `environment` may hold OPENAI_API_KEY. Key and prompts are sent only to the URL's origin. */
+export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv = process.env): TextBackend {
+  const { url, model, timeoutMs, retries, concurrency, body } = spec;
+  const apiKey = spec.apiKey ?? environment.OPENAI_API_KEY ?? '';
+  const secret = new Secret(apiKey);
+  const client = new OpenAI({
+    baseURL: url,
+    fetch: guarded(secret),
+    apiKey: apiKey === '' ? 'none' : apiKey, // the client requires a key
+    defaultHeaders: apiKey === '' ? { Authorization: null } : {},
+    timeout: waitMs(timeoutMs),
+    maxRetries: retries,
+  });
+  const inLine = requestLine({
+    concurrency,
+    place: url,
+    reason: (error) => excerpt(secret.mask(reasonOf(error)), 1000),
+    isFinal: (error) => error instanceof APIError && REFUSALS.includes(error.status),
+  });
+
+  const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
+    const { messages, topP, maxTokens, seed } = request;
+    const fields = {
+      temperature: temperatureOf(request),
+      top_p: topP,
+      max_tokens: maxTokens,
+      seed,
+      ...toolFields(request),
+      ...body,
+    };
+    const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+    const answer: unknown = await client.post('/chat/completions', {
+      body: exactJson({ ...sent, model, messages: messages.map(wireMessage) }), // the client would round integers
+      headers: { 'content-type': 'application/json' },
+      signal: AbortSignal.any([signal]), // a new signal, since the client does not remove its listener
+    });
+    return utterance(answer);
+  };
+
+  return { complete: (request, signal) => inLine(signal, () => ask(request, signal)) };
+}
+
+/**
+ * The `fetch` of the client. It returns a refused reply with a status that is not retried, since the client retries
+ * after any error.
+ */
+function guarded(secret: Secret): typeof fetch {
+  return async (input, init = {}) => {
+    const { method = 'GET', headers: sent = {}, body = null, signal } = init;
+    const request = { method, headers: sent, body, signal: signal ?? new AbortController().signal };
+    try {
+      const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
+      const { status } = answer;
+      const headers = boundedRetryAfter(answer.headers, Date.now());
+      // `Response` accepts only these statuses, and some of them only without a body.
+      const usable = status >= 200 && status <= 599 && ![204, 205, 304].includes(status);
+      return new Response(usable ? answer.text() : `status ${status}`, { status: usable ? status : 502, headers });
+    } catch (error) {
+      if (!(error instanceof AnswerError)) throw error;
+      const { reason, message } = error;
+      const refusal = { status: reason === 'redirect' ? 308 : 413, headers: { 'x-should-retry': 'false' } };
+      return Response.json({ error: { message } }, refusal);
+    }
+  };
+}
+
+/** @throws Error when it is not a chat completion */
+function utterance(answer: unknown): Utterance {
+  const parsed = completion.safeParse(answer);
+  if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
+  const [choice] = parsed.data.choices;
+  const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.message ?? {};
+  const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
+  const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = parsed.data.usage ?? {};
+  return {
+    text: content ?? '', // null for a refusal, or if there are only tool calls
+    ...(reasoning ? { reasoning } : {}),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
+    ...(promptTokens === undefined ? {} : { promptTokens }),
+    ...(responseTokens === undefined ? {} : { responseTokens }),
+  };
+}
+
+/** How long a server asks its clients to wait before they repeat a request. */
+
+/** The longest wait before a retry. A server that asks for a longer one is asked again after this time. */
+export const LONGEST_RETRY_AFTER_MS = 120_000;
+
+/**
+ * The headers with a `Retry-After` between 0 and the longest wait, in milliseconds; without it if it is no time.
+ * @param now The time in milliseconds since 1970, for a server that answers with a date
+ */
+export function boundedRetryAfter(headers: Headers, now: number): Headers {
+  const bounded = new Headers(headers);
+  const wait = askedWait(headers, now);
+  bounded.delete('retry-after');
+  bounded.delete('retry-after-ms');
+  if (!Number.isNaN(wait)) bounded.set('retry-after-ms', `${Math.min(Math.max(1, wait), LONGEST_RETRY_AFTER_MS)}`);
+  return bounded;
+}
+
+/** NaN if the server asks for no wait, or for one that cannot be read. */
+function askedWait(headers: Headers, now: number): number {
+  const ms = Number.parseFloat(headers.get('retry-after-ms') ?? '');
+  if (!Number.isNaN(ms)) return ms;
+  const text = headers.get('retry-after') ?? '';
+  const seconds = Number.parseFloat(text);
+  return Number.isNaN(seconds) ? Date.parse(text) - now : seconds * 1000;
+}
+
+// Messages and tools in the form of OpenAI's chat completions.
+
+type WireMessage = OpenAI.ChatCompletionMessageParam;
+
+function wireMessage({ role, content, toolCalls = [], toolCallId = '' }: Message): WireMessage {
+  if (role === 'tool') return { role, content, tool_call_id: toolCallId };
+  if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
+  const calls = toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
+  return { role, content: content === '' ? null : content, tool_calls: calls };
+}
+
+/** The fields of a request that offer tools; none without tools. */
+function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'toolChoice'>) {
+  if (tools.length === 0) return {};
+  const choice = typeof toolChoice === 'object' ? { type: 'function', function: toolChoice } : toolChoice;
+  return {
+    tools: tools.map((tool) => ({ type: 'function', function: tool })),
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+  };
+}

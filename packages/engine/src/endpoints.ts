@@ -1,0 +1,33 @@
+/** Models behind endpoints and sampling servers: their settings, and checks of what they answer. */
+export {
+  type AgentModel,
+  answer,
+  promptOf,
+  samplingOf,
+  seedOf,
+  temperatureOf,
+} from './backends/agent-reply.js';
+export {
+  type AnswerSource,
+  checkedAnswer,
+  idFault,
+  logprobFault,
+  type SequenceLimits,
+} from './backends/answered-tokens.js';
+export { serverKey, serverUrl } from './backends/server-access.js';
+export { type EndpointOptions, type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
+export {
+  type CompleteText,
+  type TextModelOptions,
+  type TextModelSpec,
+  type TextReply,
+  textModelSchema,
+} from './endpoint/text-model.js';
+export {
+  SAMPLER_KEY,
+  type SamplerInput,
+  type SamplerSpec,
+  samplerSchema,
+  sglang,
+  vllm,
+} from './samplers/sampler-spec.js';

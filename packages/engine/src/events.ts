@@ -1,0 +1,27 @@
+/** The events of a run's log. */
+
+export type { CheckpointEvent, EventStamp, PoolMeeting, Preparing } from './base/core/events.js';
+export {
+  type AgentEvaluation,
+  type AgentHealth,
+  type AgentStep,
+  type BestEvaluation,
+  type EarlyStop,
+  type EpisodeFailed,
+  EVENT_VERSION,
+  type EvaluationEvent,
+  type EvaluationScores,
+  type EventBody,
+  type GroupKinds,
+  type Interval,
+  type LossTerms,
+  type MetricSink,
+  type PolicyStep,
+  type RunEvent,
+  type RunFinished,
+  type RunStarted,
+  type Spike,
+  type Step,
+  type Warmup,
+  type Warning,
+} from './base/core/events.js';

@@ -1,0 +1,94 @@
+/** The options of an update, as a program writes them: the loss, and the optimiser's step. */
+import type { z } from 'zod';
+import type { OptimStepSettings } from '../contract/optimizer-settings.js';
+import { ArgumentError, parseSpec } from '../errors.js';
+import { type KlTerm, klEstimator } from '../loss/kl.js';
+import { correctionOf, lossSchema } from '../loss/loss-spec.js';
+import { normalizerOf } from '../loss/objective/merged-samples.js';
+import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js';
+import { defaultOptimizer, type optimizers } from '../model/optimizers/index.js';
+import { optimizerSchema } from '../model/optimizers/optimizer-schema.js';
+import type { TrainingSample } from '../nouns.js';
+import { checkedSamples, type Sample, type SampleNeeds } from './training-sample.js';
+
+/** A loss by its `type`; a setting that is left out has its default. */
+export type LossChoice = z.input<typeof lossSchema>;
+
+/** The options of `TrainableModel.forwardBackward`. */
+export interface UpdateOptions {
+  /** The loss. `{ type: 'cross-entropy' }` is supervised learning, each token weighed by its advantage. */
+  readonly loss: LossChoice;
+  /**
+   * The divisor of the summed loss, above 0. Default: the divisor of the loss's `aggregate` over the samples of this
+   * call, which is the number of written tokens for `token-mean`. To send a batch in parts, give each part the divisor
+   * of the whole batch.
+   */
+  readonly normalizer?: number | undefined;
+  /** A KL penalty, which is added to the loss. Every sample then needs `referenceLogprobs`. */
+  readonly kl?: KlTerm | undefined;
+  /** This number times the entropy of each token is subtracted from the token's loss. Default 0. */
+  readonly entropyCoefficient?: number | undefined;
+}
+
+/** An optimiser by its `type`, by default `adamw`; a setting that is left out has its default. */
+export type OptimizerChoice = ChoiceOf<(typeof optimizers)[number]>;
+
+/** The settings of an optimiser as a program writes them. */
+type ChoiceOf<Optimizer> = Optimizer extends { schema(rate: number): infer Schema } ? z.input<Schema> : never;
+
+/** The options of `TrainableModel.optimStep`. */
+export interface StepOptions {
+  /** The learning rate of this step, in place of the optimiser's: for schedules. */
+  readonly learningRate?: number | undefined;
+  /** Default: AdamW with learning rate 2e-4. */
+  readonly optimizer?: OptimizerChoice | undefined;
+  /** A gradient with a larger norm is scaled down to this norm. Default 1; 0 switches clipping off. */
+  readonly clipNorm?: number | undefined;
+  /** The step is left out if the norm of the gradient, before clipping, is above this. Default: no limit. */
+  readonly skipAboveNorm?: number | undefined;
+}
+
+/** Samples and options as the engine takes them. @throws ArgumentError naming the wrong value */
+export function checkedUpdate(
+  samples: readonly Sample[],
+  { loss, normalizer, kl, entropyCoefficient = 0 }: UpdateOptions,
+  { model, config }: Pick<SampleNeeds, 'model' | 'config'>,
+): { readonly samples: TrainingSample[]; readonly options: ForwardBackwardOptions } {
+  const spec = parseSpec(lossSchema, loss, 'loss');
+  if (kl !== undefined) {
+    klEstimator(kl.kind);
+    requireNumber('kl.coefficient', kl.coefficient, 0);
+  }
+  requireNumber('entropyCoefficient', entropyCoefficient, 0);
+  if (normalizer !== undefined && !(normalizer > 0 && normalizer < Infinity))
+    throw new ArgumentError(`normalizer: expected a number above 0, found ${normalizer}`);
+  const weighted = spec.type === 'cross-entropy';
+  const checked = checkedSamples(samples, {
+    model,
+    config,
+    weighted,
+    required: [
+      ...(weighted ? [] : (['behaviourLogprobs', 'advantages'] as const)),
+      ...(kl === undefined ? [] : (['referenceLogprobs'] as const)),
+      ...(correctionOf(spec) === undefined ? [] : (['proximalLogprobs'] as const)),
+    ],
+  });
+  // It is 0 if no sample counts; the sum is 0 then too.
+  const divisor = normalizer ?? (normalizerOf(checked, spec, config.context) || 1);
+  const added = { ...(kl && { kl }), ...(entropyCoefficient === 0 ? {} : { entropyCoefficient }) };
+  return { samples: checked, options: { loss: spec, normalizer: divisor, ...added } };
+}
+
+/** A step's settings as the engine takes them. @throws ArgumentError naming the wrong value */
+export function checkedStep({ learningRate, optimizer, clipNorm = 1, skipAboveNorm }: StepOptions): OptimStepSettings {
+  const chosen = { type: defaultOptimizer, ...optimizer, ...(learningRate === undefined ? {} : { learningRate }) };
+  const settings = parseSpec(optimizerSchema, chosen, 'optimizer');
+  requireNumber('clipNorm', clipNorm, 0);
+  if (skipAboveNorm !== undefined) requireNumber('skipAboveNorm', skipAboveNorm, 0);
+  return { optimizer: settings, clipNorm, ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }) };
+}
+
+function requireNumber(what: string, value: number, least: number): void {
+  if (!(value >= least && value < Infinity))
+    throw new ArgumentError(`${what}: expected a number of at least ${least}, found ${value}`);
+}

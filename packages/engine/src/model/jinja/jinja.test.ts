@@ -1,0 +1,45 @@
+/** Small templates: the outputs of jinja2 as `test/goldens/chat_templates.py` wrote them. */
+import { describe, expect, it } from 'vitest';
+import goldens from '../../../../../test/goldens/chat-templates.json' with { type: 'json' };
+import { chatTemplate } from '../tokenizers/chat-template.js';
+import { Budget } from './budget.js';
+import { jsonStyle, readJson, writeJson } from './json.js';
+
+const now = () => new Date(2026, 10, 27, 0, 34, 37);
+/** The output, or null if the template is refused. A fault of the interpreter itself is no refusal. */
+function rendered(source: string): string | null {
+  try {
+    return chatTemplate(source)({}, [], undefined, now);
+  } catch (error) {
+    if (error instanceof Error && error.constructor === Error) return null;
+    throw error;
+  }
+}
+
+describe('a template has the output of jinja2', () => {
+  it.each(goldens as [string, string | null][])('%s', (source, right) => {
+    expect(rendered(source)).toBe(right);
+  });
+});
+
+describe('JSON of a tool call', () => {
+  const again = (text: string) =>
+    writeJson(
+      readJson(text),
+      jsonStyle(() => undefined),
+      new Budget({ work: 1e4, characters: 1e4 }),
+    );
+
+  it.each([
+    '{"id": 2512292042121000001, "price": 5.0, "10": 1, "2": 2}',
+    '[-0, -0.0, 1.5, 1e-07, 1e+16, 123456789012345678901234567890]',
+    '{"": [], "a": {}, "__proto__": [null, true, false, "\\"\\\\\\n\\u0001"]}',
+    '"text"',
+  ])('%s keeps its numbers and the order of its keys', (text) => {
+    expect(again(text)).toBe(text.replace('[-0,', '[0,'));
+  });
+
+  it('is refused if JSON.parse refuses it', () => {
+    for (const text of ['', '{', '[1,]', '{"a" 1}', '01', 'NaN', '{"a": 1} x']) expect(() => readJson(text)).toThrow();
+  });
+});

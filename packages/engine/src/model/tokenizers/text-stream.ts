@@ -1,0 +1,48 @@
+import type { Tokenizer } from '../../nouns.js';
+
+/** The character that decoders write for bytes that are no character yet. */
+const INCOMPLETE = '\ufffd';
+
+/**
+ * The text of tokens that come one after another. A character may take several tokens, and a decoder may write a token
+ * differently at the beginning of a text, so tokens are decoded together with the tokens of the piece before.
+ */
+export class TextStream {
+  readonly #tokenizer: Pick<Tokenizer, 'decode' | 'stopTokens'>;
+  readonly #tokens: number[] = [];
+  /** The first token of the last piece, and the first after it. */
+  #from = 0;
+  #to = 0;
+  #given = '';
+
+  constructor(tokenizer: Pick<Tokenizer, 'decode' | 'stopTokens'>) {
+    this.#tokenizer = tokenizer;
+  }
+
+  /** The text that the tokens add as far as it is certain; a token that ends a text adds none. */
+  push(tokens: readonly number[]): string {
+    this.#tokens.push(...tokens.filter((token) => !this.#tokenizer.stopTokens.includes(token)));
+    const before = this.#tokenizer.decode(this.#tokens.slice(this.#from, this.#to));
+    const now = this.#tokenizer.decode(this.#tokens.slice(this.#from));
+    if (now.endsWith(INCOMPLETE) || !now.startsWith(before) || now === before) return '';
+    this.#from = this.#to;
+    this.#to = this.#tokens.length;
+    return this.#give(now.slice(before.length));
+  }
+
+  /** The rest of the text once no token comes any more. */
+  end(): string {
+    const { text } = this;
+    return this.#give(text.startsWith(this.#given) ? text.slice(this.#given.length) : '');
+  }
+
+  /** The text of all tokens so far. */
+  get text(): string {
+    return this.#tokenizer.decode(this.#tokens);
+  }
+
+  #give(piece: string): string {
+    this.#given += piece;
+    return piece;
+  }
+}

@@ -1,0 +1,39 @@
+import type { Tokenizer } from '../../nouns.js';
+
+/** The marks around the model's reasoning. */
+export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
+
+/** A response without its thinking. */
+export interface ThoughtOut {
+  readonly reasoning?: string;
+  readonly rest: string;
+}
+
+/** Tokens of a prompt's end that are looked at for the beginning of thinking. */
+const LAST_TOKENS = 16;
+
+/** Whether a prompt's ids before `end` end with the beginning of thinking, which some templates write. */
+export const opensThinking = (
+  tokenizer: Pick<Tokenizer, 'decode'>,
+  prompt: readonly number[],
+  end = prompt.length,
+): boolean =>
+  tokenizer
+    .decode(prompt.slice(Math.max(0, end - LAST_TOKENS), end))
+    .trimEnd()
+    .endsWith(THINK);
+
+/**
+ * Takes the thinking off the beginning of a response. Templates that open the thinking themselves leave only its end
+ * in the response. If the response was cut off while the model thought, nothing is left.
+ * @param opened Whether the prompt ends with the beginning of thinking
+ */
+export function withoutThinking(text: string, opened = false): ThoughtOut {
+  const end = text.indexOf(THOUGHT);
+  const begins = text.trimStart().startsWith(THINK);
+  if (end < 0 && !begins && !opened) return { rest: text };
+  const thought = end < 0 ? text : text.slice(0, end);
+  const rest = end < 0 ? '' : text.slice(end + THOUGHT.length).trimStart();
+  const reasoning = (begins ? thought.trimStart().slice(THINK.length) : thought).trim();
+  return { ...(reasoning === '' ? {} : { reasoning }), rest };
+}

@@ -1,0 +1,121 @@
+/** Starts the engine on PyTorch: a worker in Python that is a child of this process. */
+
+import { isTorchProcessor, type Precision } from '../contract/architecture.js';
+import { EmbeddedBackend } from '../embedded/embedded-backend.js';
+import type { EngineMethod, FromWorker, ToWorker } from '../embedded/thread/engine-protocol.js';
+import { type EngineLink, EngineThread } from '../embedded/thread/engine-thread.js';
+import { plainError } from '../embedded/thread/serve-engine.js';
+import { BackendError } from '../errors.js';
+import type { Files, TorchDevice } from '../host.js';
+import { findTorch, requireDevice } from './find-torch.js';
+import { TorchEngine } from './torch-engine.js';
+import { arrayIn, TorchProcess } from './torch-process.js';
+import { SIZES } from './torch-sizes.js';
+import { workerProgram } from './worker-program.js';
+
+export interface TorchOptions {
+  readonly device: TorchDevice;
+  readonly files: Files;
+  readonly precisions?: readonly Precision[] | undefined;
+  readonly recompute?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * @throws DeviceError or BackendError when there is no Python with PyTorch, or PyTorch has no such device; the signal's
+ *   reason when it fires
+ */
+export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend> {
+  const { device, files, precisions, recompute, signal } = options;
+  if (precisions?.includes('int8'))
+    throw new BackendError(
+      'the engine on PyTorch computes in float32 and bfloat16: expected another precision than int8',
+    );
+  signal?.throwIfAborted();
+  const torch = await findTorch();
+  requireDevice(torch, device);
+  const onCard = device.startsWith('cuda');
+  const { slots, rows } = SIZES[onCard ? 'card' : 'processor'];
+  const onProcessor = isTorchProcessor(device);
+  const name = onProcessor ? 'cpu' : device;
+  const child = new TorchProcess({
+    python: torch.python,
+    program: [workerProgram(import.meta.url)],
+    options: [
+      ...['--device', name, '--threads', String(THREADS), '--slots', String(slots), '--rows', String(rows)],
+      ...(recompute ? ['--recompute'] : []),
+    ],
+  });
+  const { kernels, isa, threads: used } = await ready(child, signal);
+  const thread = new EngineThread(linkTo(child), { kernels, isa, threads: used, notice: undefined, readsFiles: true });
+  return new EmbeddedBackend(thread, files, {
+    precisions: ['float32', 'bfloat16'],
+    defaultPrecision: onProcessor ? 'float32' : 'bfloat16',
+  });
+}
+
+/** Sums of several threads have other bits for other numbers of them, and `torch-cpu` is for tests. */
+const THREADS = 1;
+
+type Ready = Extract<FromWorker, { type: 'ready' }>;
+
+async function ready(child: TorchProcess, signal: AbortSignal | undefined): Promise<Ready> {
+  const onAbort = () => void child.end();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await new Promise<Ready>((resolve, reject) => {
+      child.onDeath = (error) => reject(signal?.aborted ? signal.reason : error);
+      child.onFrame = ({ header }) => {
+        const message = header as unknown as FromWorker;
+        if (message.type === 'ready') resolve(message);
+        else if (message.type === 'failed') reject(new BackendError(message.error.message));
+      };
+    });
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+function linkTo(child: TorchProcess): EngineLink {
+  const engine = new TorchEngine(child);
+  let receive: (message: FromWorker) => void = () => {};
+  let last: Promise<unknown> = Promise.resolve();
+  const call = async ({ id, method, args }: Extract<ToWorker, { type: 'call' }>) => {
+    try {
+      const run = engine[method as EngineMethod] as (...args: readonly unknown[]) => Promise<unknown>;
+      receive({ type: 'answer', id, value: await run.apply(engine, [...args]) });
+    } catch (error) {
+      receive({ type: 'answer', id, error: plainError(error) });
+    }
+  };
+  child.hold(false);
+  return {
+    post(message) {
+      // Messages take effect one after another, as in the thread of the other engine.
+      last = last.then(async () => {
+        if (message.type === 'call') await call(message);
+        else if (message.type === 'generate') engine.generate(message.requests);
+        else child.send({ type: 'cancel', ids: message.ids });
+      });
+    },
+    listen(receiver, died) {
+      receive = receiver;
+      child.onDeath = died;
+      if (child.dead !== undefined) died(child.dead);
+      child.onFrame = (frame) => {
+        if (frame.header.type !== 'generated') return receive(frame.header as unknown as FromWorker);
+        let at = 0;
+        const results = (frame.header.results as { readonly id: number; readonly length: number }[]).map(
+          ({ length, ...result }) => {
+            at += length;
+            const of = (name: string) => Array.from(arrayIn(frame, name).subarray(at - length, at));
+            return { ...result, tokens: of('tokens'), logprobs: of('logprobs') };
+          },
+        );
+        receive({ type: 'generated', results } as unknown as FromWorker);
+      };
+    },
+    holdProcess: (held) => child.hold(held),
+    end: () => child.end(),
+  };
+}

@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { rank16 } from '../../../../test/support/rank-16.js';
+import type { DecoderConfig } from '../contract/architecture.js';
+import { torchMemory } from './torch-footprint.js';
+
+/** SmolLM2-135M, the shape that bench/card/card.py measured. */
+const smollm2: DecoderConfig = {
+  vocabSize: 49152,
+  width: 576,
+  layers: 30,
+  heads: 9,
+  kvHeads: 3,
+  headDim: 64,
+  feedForward: 1536,
+  context: 2048,
+  normEpsilon: 1e-6,
+  ropeBase: 1e6,
+};
+
+interface Trained {
+  readonly part: string;
+  readonly shape: string;
+  readonly computed: number;
+  readonly peak_GB: number;
+}
+
+describe('the memory of the engine on PyTorch', () => {
+  it('is that of a card within a tenth', async () => {
+    const lines = (await readFile(new URL('../../../../docs/card.jsonl', import.meta.url), 'utf8')).trim().split('\n');
+    // The first run: of later ones the peak is that of recording a pass.
+    const measured = lines
+      .map((line) => JSON.parse(line) as Trained)
+      .filter(({ part, shape }) => part === 'train' && shape === 'smollm2-135m')
+      .slice(0, 2);
+    expect(measured).toHaveLength(2);
+    for (const { computed, peak_GB: peak } of measured) {
+      // On a card a batch has a multiple of 1,024 rows, and at most 8,192.
+      const rows = Math.min(8192, 1024 * Math.ceil(computed / 1024));
+      const run = { device: 'cuda', recompute: false, longest: rows } as const;
+      const policy = { name: 'solver', config: smollm2, ...rank16, versions: 0 };
+      const { policies, total } = torchMemory(run, [policy], rows);
+      const bytes = Object.values(policies.solver ?? {}).reduce((sum, each) => sum + each, total?.bases ?? 0);
+      expect(bytes / 1e9 / peak).toBeGreaterThan(0.9);
+      expect(bytes / 1e9 / peak).toBeLessThan(1.1);
+    }
+  });
+});

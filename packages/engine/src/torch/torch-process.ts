@@ -1,0 +1,171 @@
+/** The worker in Python as a child process: calls and their answers, and questions within a call. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Writable } from 'node:stream';
+import type { PlainError } from '../embedded/thread/engine-protocol.js';
+import { errorOf } from '../embedded/thread/engine-thread.js';
+import { BackendError } from '../errors.js';
+import { type Arrays, type Frame, type FrameHeader, FrameReader, type NumberArray, writeFrame } from './frames.js';
+
+/** How the worker is started. */
+export interface TorchCommand {
+  readonly python: string;
+  /** The words before the options: what Python runs. */
+  readonly program: readonly string[];
+  readonly options: readonly string[];
+  /** The worker is stuck if it has sent nothing for so long. Its reader answers pings while the engine computes. */
+  readonly silentMs?: number;
+}
+
+export interface TorchAnswer {
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly arrays: Arrays;
+}
+
+/** Answers what the worker asks within a call: the slopes of a loss from the scores of a micro-batch. */
+export type OnScores = (scores: Frame) => Arrays;
+
+interface Pending {
+  readonly resolve: (answer: TorchAnswer) => void;
+  readonly reject: (error: Error) => void;
+  readonly onScores: OnScores | undefined;
+}
+
+/** Longer than an import, a compilation or a full disk keeps the reader of the worker from its turn. */
+const SILENT_MS = 120_000;
+/** Pings in the time after which a worker is stuck. */
+const PINGS = 6;
+
+/** The last lines of what the worker printed, for the message about its end. */
+const KEPT_TEXT = 2000;
+
+export class TorchProcess {
+  readonly #child: ChildProcess;
+  readonly #input: Writable;
+  readonly #pending = new Map<number, Pending>();
+  readonly #pings: NodeJS.Timeout;
+  readonly #silentMs: number;
+  #nextId = 0;
+  #printed = '';
+  #heard = performance.now();
+  #dead: Error | undefined;
+  /** Receives all frames but answers and questions. */
+  onFrame: (frame: Frame) => void = () => {};
+  onDeath: (error: Error) => void = () => {};
+
+  constructor({ python, program, options, silentMs = SILENT_MS }: TorchCommand) {
+    this.#silentMs = silentMs;
+    const child = spawn(python, [...program, ...options], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, PYTHONUNBUFFERED: '1' },
+    });
+    this.#child = child;
+    this.#input = child.stdin;
+    const reader = new FrameReader();
+    child.stdout.on('data', (chunk: Buffer) => {
+      this.#heard = performance.now();
+      try {
+        for (const frame of reader.take(chunk)) this.#take(frame);
+      } catch (error) {
+        this.#die(error instanceof Error ? error : new BackendError(String(error)));
+        child.kill('SIGKILL');
+      }
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.#printed = (this.#printed + chunk.toString()).slice(-KEPT_TEXT);
+    });
+    child.stdin.on('error', () => {}); // the process ended: `exit` tells why
+    child.once('error', (error) => this.#die(new BackendError(`${python} cannot be started: ${error.message}`)));
+    // `close` comes after the last words, `exit` may come before.
+    child.once('close', (code, signal) => this.#die(new BackendError(this.#lastWords(code, signal))));
+    this.#pings = setInterval(() => this.#ping(), silentMs / PINGS);
+    this.#pings.unref();
+  }
+
+  /** The reason why the process ended; undefined while it runs. */
+  get dead(): Error | undefined {
+    return this.#dead;
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** @param onScores Answers the worker's questions within this call */
+  call(method: string, args: object, arrays: Arrays = {}, onScores?: OnScores): Promise<TorchAnswer> {
+    if (this.#dead !== undefined) return Promise.reject(this.#dead);
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject, onScores });
+      this.send({ type: 'call', id, method, args }, arrays);
+    });
+  }
+
+  send(header: FrameHeader, arrays?: Arrays): void {
+    if (this.#dead === undefined) writeFrame(this.#input, header, arrays);
+  }
+
+  /** Whether the worker keeps this process alive. */
+  hold(held: boolean): void {
+    const { stdin, stdout, stderr } = this.#child;
+    for (const one of [this.#child, stdin, stdout, stderr] as unknown as { ref?(): void; unref?(): void }[])
+      if (held) one?.ref?.();
+      else one?.unref?.();
+  }
+
+  /** Ends the worker, whatever it computes. */
+  async end(): Promise<void> {
+    clearInterval(this.#pings);
+    const { exitCode, signalCode, pid } = this.#child;
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    const closed = new Promise((resolve) => this.#child.once('close', resolve));
+    this.hold(true);
+    this.#child.kill('SIGKILL');
+    await closed;
+  }
+
+  #ping(): void {
+    if (performance.now() - this.#heard > this.#silentMs) {
+      this.#die(new BackendError(`the engine on PyTorch has not answered for ${this.#silentMs / 1000} s`));
+      this.#child.kill('SIGKILL');
+    } else this.send({ type: 'ping' });
+  }
+
+  #take(frame: Frame): void {
+    const { header, arrays } = frame;
+    if (header.type === 'pong') return;
+    if (header.type === 'scores') {
+      const [first] = this.#pending.values(); // calls are answered in order
+      this.send({ type: 'slopes' }, first?.onScores?.(frame) ?? {});
+    } else if (header.type === 'answer') {
+      const { id, value, error } = header as FrameHeader & {
+        readonly id: number;
+        readonly value?: TorchAnswer['value'];
+        readonly error?: PlainError;
+      };
+      const pending = this.#pending.get(id);
+      this.#pending.delete(id);
+      if (error !== undefined) pending?.reject(errorOf(error));
+      else pending?.resolve({ value: value ?? {}, arrays });
+    } else this.onFrame(frame);
+  }
+
+  #lastWords(code: number | null, signal: NodeJS.Signals | null): string {
+    const how = signal === null ? `code ${code}` : signal;
+    const memory = signal === 'SIGKILL' ? ' (the system kills processes that take too much memory)' : '';
+    const last = this.#printed.trim().split('\n').at(-1);
+    return `the engine on PyTorch ended with ${how}${memory}${last ? `: ${last}` : ''}`;
+  }
+
+  #die(error: Error): void {
+    if (this.#dead !== undefined) return;
+    this.#dead = error;
+    clearInterval(this.#pings);
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+    this.onDeath(error);
+  }
+}
+
+/** An array of an answer. */
+export const arrayIn = <A extends NumberArray = Float32Array>({ arrays }: Pick<Frame, 'arrays'>, name: string): A =>
+  arrays[name] as A;

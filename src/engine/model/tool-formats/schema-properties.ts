@@ -1,7 +1,0 @@
-import { isObject } from '../../../base/errors.js';
-import type { JsonSchema } from '../../../base/nouns.js';
-
-/** The schemas of an object's properties by name, in their order. */
-export function propertiesOf({ properties }: JsonSchema): Readonly<Record<string, unknown>> {
-  return isObject(properties) ? properties : {};
-}
