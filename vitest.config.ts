@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
@@ -6,28 +7,25 @@ import { recording } from './test/support/integrations.js';
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
+const { compilerOptions } = JSON.parse(readFileSync(path('./tsconfig.json'), 'utf8'));
+/** The names of the packages are their sources: as tsconfig.json has them, but for files of users anywhere too. */
+export const sources = Object.entries<string[]>(compilerOptions.paths).map(([name, [source = '']]) => ({
+  find: new RegExp(`^${name.replace('*', '([^.]*)')}$`),
+  replacement: path(source).replace('*', '$1'),
+}));
+
 /** The settings that all suites share. */
 export const base = defineConfig({
   resolve: {
     alias: [
-      { find: /^drmas$/, replacement: path('./src/index.ts') },
-      { find: /^drmas\/agents$/, replacement: path('./src/gateway/agents/index.ts') },
-      { find: /^drmas\/engine$/, replacement: path('./packages/engine/src/index.ts') },
-      { find: /^drmas\/advantages$/, replacement: path('./src/public/advantages.ts') },
-      { find: /^drmas\/backends$/, replacement: path('./src/public/backends.ts') },
-      { find: /^drmas\/events$/, replacement: path('./src/public/events.ts') },
-      { find: /^drmas\/losses$/, replacement: path('./src/public/losses.ts') },
-      { find: /^drmas\/recipes\/(.*)$/, replacement: path('./recipes/$1.ts') },
-      { find: /^drmas\/serve$/, replacement: path('./src/public/serve.ts') },
-      { find: /^drmas\/settings$/, replacement: path('./src/public/settings.ts') },
-      { find: /^drmas\/teams$/, replacement: path('./src/public/teams.ts') },
-      { find: /^drmas\/tasks$/, replacement: path('./src/public/tasks.ts') },
-      { find: /^drmas\/testing$/, replacement: path('./src/runs/testing/index.ts') },
-      { find: /^(\.\.?\/)+(platform\/)?start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
+      ...sources,
+      { find: /^(\.\.?\/)+([\w-]+\/)*start-worker\.js$/, replacement: path('./test/support/start-worker.ts') },
     ],
   },
   test: {
     tags: [{ name: 'verify', description: 'a slow test: `npm run verify` runs it, `npm test` does not' }],
+    // A program that tsx starts in another folder finds the sources of the packages too.
+    env: { TSX_TSCONFIG_PATH: path('./tsconfig.json') },
     setupFiles: ['./test/support/setup.ts'],
     globalSetup: ['./test/global-setup.ts'],
     // Files share their worker's modules: loading them anew for each file takes half of all processor time. If a file

@@ -1,6 +1,7 @@
 /**
- * The package as a user gets it: packed, unpacked into an empty folder, and used from projects that are set up in the
- * ways that people have. A page is followed as a reader types it. It needs a build (`npm run build`).
+ * The packages as a user gets them: packed, unpacked into an empty folder, and used from projects that are set up in
+ * the ways that people have. A page is followed as a reader types it. npm installs the engine alone into another
+ * folder, and its README is followed there. It needs a build (`npm run build`).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -18,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { packAll, type Tarballs, unpackInto } from './support/packed-packages.js';
 import { typedPage } from './support/typed-page.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -116,7 +118,7 @@ function undocumented(declarations: readonly string[]): string[] {
   });
 }
 
-/** Sources that maps point to and that the package lacks. */
+/** Sources that maps point to and that a package lacks. */
 function missingSources(installed: string): string[] {
   const maps = readdirSync(join(installed, 'dist'), { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.map'),
@@ -200,8 +202,8 @@ function unfollowable(place: string, installed: string): string[] {
   mkdirSync(programs, { recursive: true });
   const shared = join(root, 'node_modules');
   for (const name of readdirSync(shared))
-    if (name !== '.bin') symlinkSync(join(shared, name), join(packages, name), 'junction');
-  symlinkSync(installed, join(packages, 'drmas'), 'junction');
+    if (name !== '.bin' && name !== '@drmas') symlinkSync(join(shared, name), join(packages, name), 'junction');
+  for (const name of ['drmas', '@drmas']) symlinkSync(join(installed, '..', name), join(packages, name), 'junction');
   const bin = join(installed, 'dist/src/cli/drmas.cjs');
   chmodSync(bin, 0o755); // as npm does
   symlinkSync(bin, join(programs, 'drmas'));
@@ -224,14 +226,44 @@ function unfollowable(place: string, installed: string): string[] {
   return failed.length === 0 ? [] : [`${PAGE}: not true any more: ${failed.join(', ')}\n${said.slice(-4000)}`];
 }
 
+/** What goes wrong if npm installs the engine alone, and its README is followed. */
+function unusableAlone(place: string, tarballs: Tarballs): string[] {
+  const folder = join(place, 'the engine alone');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
+  const words = ['install', '--silent', '--prefer-offline', '--no-audit', '--no-fund', tarballs['@drmas/engine']];
+  execFileSync('npm', words, { cwd: folder });
+  if (existsSync(join(folder, 'node_modules/drmas'))) return ['@drmas/engine brings drmas'];
+  const readme = readFileSync(join(folder, 'node_modules/@drmas/engine/README.md'), 'utf8');
+  const [, program] = /^```ts\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+  if (program === undefined) return ['the README of @drmas/engine has no program'];
+  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
+  writeFileSync(join(folder, 'program.js'), ts.transpileModule(program, { compilerOptions }).outputText);
+  return [...nodes(mkdtempSync(join(place, 'nodes-')))].flatMap(([version, node]) => {
+    const { stdout, stderr } = spawnSync(node, ['program.js'], { cwd: folder, encoding: 'utf8' });
+    const learnt = /^loss -?[\d.e-]+, norm of the gradient [\d.e-]+$/m.test(stdout);
+    return learnt ? [] : [`Node ${version}: the README of @drmas/engine does not hold: ${stdout}${stderr}`];
+  });
+}
+
+/** A program for which the names of both packages must be the same things. */
+const BOTH = `import * as engine from '@drmas/engine';
+import * as errors from '@drmas/engine/errors';
+import * as drmas from 'drmas';
+import * as through from 'drmas/engine';
+const failure = await drmas.loadPolicy('nowhere').catch((error) => error);
+const raised = failure instanceof engine.DrmasError && failure instanceof errors.DrmasError;
+const same = Object.keys(engine).filter((name) => engine[name] !== through[name]);
+console.log(raised && same.length === 0 && drmas.ArgumentError === engine.ArgumentError ? 'one engine' : failure);
+`;
+
 const place = mkdtempSync(join(tmpdir(), 'drmas-package-'));
 try {
-  execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', place], { cwd: root });
-  const [tarball = ''] = readdirSync(place);
+  const tarballs = packAll(place);
   const directory = join(place, 'project');
   const installed = join(directory, 'node_modules', 'drmas');
-  mkdirSync(installed, { recursive: true });
-  execFileSync('tar', ['xzf', tarball, '-C', installed, '--strip-components=1'], { cwd: place });
+  const engine = join(directory, 'node_modules', '@drmas', 'engine');
+  unpackInto(join(directory, 'node_modules'), tarballs);
   // The package's dependencies are found in a parent folder, in this clone's packages.
   symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'), 'junction');
   const team = readFileSync(join(installed, 'templates/project/team.ts'), 'utf8');
@@ -243,21 +275,25 @@ try {
     ...Object.entries(projects).flatMap(([name, options]) =>
       complaints(directory, ['team.ts', 'values.ts'], options).map((line) => `${name}: ${line}`),
     ),
-    ...undocumented(
-      ['index.d.ts', 'engine/library/index.d.ts', 'runs/testing/index.d.ts'].map((file) =>
-        join(installed, 'dist/src', file),
-      ),
-    ).map((setting) => `${setting} shows no documentation in an editor`),
+    ...undocumented([
+      ...['index.d.ts', 'runs/testing/index.d.ts'].map((file) => join(installed, 'dist/src', file)),
+      join(engine, 'dist/index.d.ts'),
+    ]).map((setting) => `${setting} shows no documentation in an editor`),
     ...unloadable(place, installed),
     ...unfollowable(place, installed),
-    ...missingSources(installed).map((line) => `a source map points to a file that does not ship: ${line}`),
+    ...unusableAlone(place, tarballs),
+    ...[installed, engine]
+      .flatMap(missingSources)
+      .map((line) => `a source map points to a file that does not ship: ${line}`),
     ...[
       'docs/getting-started.md',
       'docs/reference/settings.md',
       'recipes/math/recipe.ts',
       'recipes/repair/world.ts',
-      'packages/engine/native/kernels.cpp',
       'LICENSE',
+      ...['README.md', 'LICENSE', 'native/kernels.cpp', 'native/drmas.wasm', 'python/drmas_torch/__main__.py'].map(
+        (file) => `../@drmas/engine/${file}`,
+      ),
     ]
       .filter((file) => !existsSync(join(installed, file)))
       .map((file) => `${file} does not ship`),
@@ -265,9 +301,12 @@ try {
   // A CommonJS program gets the same module by `require`, which Node 20.19 and newer can do.
   const required = node(directory, '--no-warnings', '-e', 'console.log(typeof require("drmas").defineTeam)').trim();
   if (required !== 'function') problems.push(`require('drmas').defineTeam is ${required}`);
+  writeFileSync(join(directory, 'both.js'), BOTH);
+  const both = node(directory, 'both.js').trim();
+  if (both !== 'one engine') problems.push(`drmas and @drmas/engine differ: ${both}`);
   for (const problem of problems) console.error(problem);
   if (problems.length === 0)
-    console.log(`the package is whole: ${Object.keys(projects).length} kinds of projects compile`);
+    console.log(`the packages are whole: ${Object.keys(projects).length} kinds of projects compile`);
   process.exitCode = problems.length === 0 ? 0 : 1;
 } finally {
   rmSync(place, { recursive: true });

@@ -34,6 +34,7 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
       '.dependency-cruiser.cjs',
       'src',
       'recipes',
+      'packages/engine/src',
       'packages/dashboard/src',
       'apps/site/src',
     ],

@@ -18,18 +18,18 @@ const filesBelow = async (directory: string) =>
 it('writes the JavaScript of each source, and leaves nothing to take for a whole build', {
   tags: 'verify',
 }, async () => {
-  const dist = join(root, 'dist');
-  await mkdir(dist);
-  await writeFile(join(dist, '.tsbuildinfo'), '{}');
+  await mkdir(join(root, 'dist'));
+  await writeFile(join(root, 'dist/.tsbuildinfo'), '{}');
   const tsx = join(repository, 'node_modules/tsx/dist/cli.mjs');
-  await promisify(execFile)(process.execPath, [tsx, join(repository, 'scripts/compile.ts'), dist]);
-  const sources = ['src', 'recipes'].map(async (folder) =>
-    (await filesBelow(join(repository, folder))).map((name) => join(folder, name)),
+  await promisify(execFile)(process.execPath, [tsx, join(repository, 'scripts/compile.ts'), root]);
+  const places = { src: 'dist/src', recipes: 'dist/recipes', 'packages/engine/src': 'packages/engine/dist' };
+  const sources = Object.entries(places).map(async ([folder, place]) =>
+    (await filesBelow(join(repository, folder))).map((name) => join(place, name)),
   );
   const expected = (await Promise.all(sources))
     .flat()
     .filter((name) => /\.[cm]?ts$/.test(name) && !/\.(test|test-d|d)\.ts$/.test(name))
     .map((name) => name.replace(/ts$/, 'js'));
-  expect((await filesBelow(dist)).sort()).toEqual(expected.sort());
+  expect((await filesBelow(root)).sort()).toEqual(expected.sort());
   expect(existsSync(join(repository, 'dist/dashboard/page.js'))).toBe(true);
 });

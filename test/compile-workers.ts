@@ -12,14 +12,14 @@ declare module 'vitest' {
   }
 }
 
-const sources = fileURLToPath(new URL('../src', import.meta.url));
+const sources = fileURLToPath(new URL('..', import.meta.url));
 /** Losses that the engine's thread imports by the URL of their source. */
-const losses = ['lab/kto/kto.ts'];
+const losses = ['src/lab/kto/kto.ts'];
 const workers = [
   ...losses,
-  'engine/embedded/thread/engine-worker.ts',
-  'engine/tensor/wasm/node-thread.ts',
-  'runs/run/isolation/player-thread.ts',
+  'packages/engine/src/embedded/thread/engine-worker.ts',
+  'packages/engine/src/tensor/wasm/node-thread.ts',
+  'src/runs/run/isolation/player-thread.ts',
 ];
 
 /**
@@ -61,7 +61,7 @@ function ourModules(outdir: string): Plugin {
   return {
     name: 'our modules',
     setup: ({ onLoad, onResolve, resolve }) => {
-      onResolve({ filter: /^\./ }, async ({ path, pluginData, ...importer }) => {
+      onResolve({ filter: /^(\.|@drmas\/)/ }, async ({ path, pluginData, ...importer }) => {
         if (pluginData === resolving || importer.importer.includes('node_modules')) return undefined;
         return { ...(await resolve(path, { ...importer, pluginData: resolving })), sideEffects: false };
       });

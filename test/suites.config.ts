@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
-import { base } from '../vitest.config.js';
+import { base, sources } from '../vitest.config.js';
 import { chooseDriver } from './gpu/choose-driver.js';
 import { recording } from './support/integrations.js';
 
@@ -17,7 +17,8 @@ interface Suite {
   readonly test: ViteUserConfig['test'];
   /** Whether the settings of the daily tests hold: names of the package, shared workers, checks after each test. */
   readonly base?: true;
-  readonly alias?: readonly { readonly find: RegExp; readonly replacement: string }[];
+  /** Whether threads start from the modules that SETUP compiled. */
+  readonly compiledWorkers?: true;
   /** Settings that depend on this machine. */
   readonly here?: () => Promise<ViteUserConfig['test']>;
 }
@@ -25,11 +26,6 @@ interface Suite {
 const SETUP = './test/global-setup.ts';
 /** The most seconds that a test and a hook may take. */
 const limits = (test: number, hook: number) => ({ testTimeout: 1000 * test, hookTimeout: 1000 * hook });
-const thePackage = { find: /^drmas$/, replacement: path('../src/index.ts') };
-const compiledWorkers = {
-  find: /^(\.\.?\/)+(platform\/)?start-worker\.js$/,
-  replacement: path('./support/start-worker.ts'),
-};
 
 const suites: Readonly<Record<string, Suite>> = {
   bundlers: {
@@ -77,7 +73,6 @@ const suites: Readonly<Record<string, Suite>> = {
   },
   hosts: {
     files: '*.hosts.ts',
-    alias: [thePackage],
     test: { globalSetup: [SETUP], fileParallelism: false, ...limits(600, 300) },
   },
   openworld: {
@@ -88,7 +83,7 @@ const suites: Readonly<Record<string, Suite>> = {
   },
   queue: {
     files: '*.queue.ts',
-    alias: [thePackage, compiledWorkers],
+    compiledWorkers: true,
     test: {
       globalSetup: [SETUP],
       fileParallelism: false,
@@ -108,7 +103,6 @@ const suites: Readonly<Record<string, Suite>> = {
   },
   remote: {
     files: '*.remote.ts',
-    alias: [thePackage],
     test: {
       globalSetup: [SETUP, './test/remote/setup.ts'],
       fileParallelism: false, // one server, which compiles on all cores
@@ -143,7 +137,6 @@ const suites: Readonly<Record<string, Suite>> = {
   },
   'tinker-sdk': {
     files: '*.sdk.ts',
-    alias: [thePackage],
     // Packages may have to be installed first.
     test: { globalSetup: [SETUP], ...limits(900, 120) },
   },
@@ -170,7 +163,8 @@ export default defineConfig(async ({ mode }) => {
   const suite = suites[mode];
   const root = { root: path('..') };
   if (suite === undefined) return { test: { ...root, include: [] } }; // knip reads this file in a mode of its own
-  const shared: ViteUserConfig = suite.base ? base : { resolve: { alias: [...(suite.alias ?? [])] } };
+  const names = suite.compiledWorkers ? base.resolve : { alias: sources };
+  const shared: ViteUserConfig = suite.base ? base : { ...(names && { resolve: names }) };
   const include = [`test/${mode}/${suite.files}`];
   return {
     ...shared,

@@ -8,7 +8,7 @@ export default defineConfig({
   root: path('.'),
   base: './',
   logLevel: 'warn',
-  resolve: { alias: [{ find: /^drmas(\/tasks)?$/, replacement: path('src/run/drmas.ts') }] },
+  resolve: { tsconfigPaths: true, alias: [{ find: /^drmas(\/tasks)?$/, replacement: path('src/run/drmas.ts') }] },
   worker: {
     format: 'es',
   },

@@ -8,6 +8,7 @@ export default defineConfig({
   root: path('.'),
   base: './',
   logLevel: 'warn',
+  resolve: { tsconfigPaths: true },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
     outDir: path('../../dist/dashboard'),

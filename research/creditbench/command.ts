@@ -159,7 +159,7 @@ function asked<Result>(of: () => Result): Result {
 const ours = ['game', 'families', 'recipe', 'direct-credit', 'cells', 'decisions'].map(
   (name) => `research/creditbench/${name}.ts`,
 );
-const DECISIVE = ['src', 'native', 'package-lock.json', ...ours];
+const DECISIVE = ['src', 'packages/engine', 'package-lock.json', ...ours];
 const maker = () => ({ commit: commitOf(DECISIVE) });
 
 async function pendingOf(part: PartName, cells: readonly Cell[]): Promise<readonly Cell[]> {

@@ -237,7 +237,7 @@ let known: string | undefined;
 
 /** The files that decide the bits of a run; the declarations of questions do not. */
 const FAMILIES = ['families', 'game', 'recipe'].map((name) => `research/creditbench/${name}.ts`);
-const DECISIVE = ['src', 'native', 'recipes', 'research/regimes', ...FAMILIES, 'package-lock.json'];
+const DECISIVE = ['src', 'packages/engine', 'recipes', 'research/regimes', ...FAMILIES, 'package-lock.json'];
 
 function commit(): string {
   known ??= commitOf(DECISIVE);

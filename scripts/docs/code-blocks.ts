@@ -57,7 +57,9 @@ function exampleBlocks(page: string): Block[] {
 const lineOf = (text: string, index: number) => text.slice(0, index).split('\n').length;
 
 const sourceFiles = () =>
-  execFileSync('git', ['ls-files', '--', 'src/*.ts'], { cwd: root, encoding: 'utf8' }).split('\n').filter(Boolean);
+  execFileSync('git', ['ls-files', '--', 'src/*.ts', 'packages/engine/src/*.ts'], { cwd: root, encoding: 'utf8' })
+    .split('\n')
+    .filter(Boolean);
 
 /** The options of the repository, and `drmas` as its sources. */
 function options(): ts.CompilerOptions {

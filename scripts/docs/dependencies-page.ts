@@ -34,7 +34,8 @@ const partsOf = (license: string) => license.replace(/^\((.*)\)$/, '$1').split('
 /** @throws Error naming a package that has no hash, another licence, or a script */
 export function dependenciesPage(): GeneratedFile {
   const lock: { packages: Record<string, Locked> } = JSON.parse(readPage('package-lock.json'));
-  const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readPage('package.json'));
+  const dependenciesOf = (file: string): Record<string, string> => JSON.parse(readPage(file)).dependencies;
+  const dependencies = { ...dependenciesOf('package.json'), ...dependenciesOf('packages/engine/package.json') };
   const installed = Object.entries(lock.packages)
     .filter(
       ([path, { link, dev, devOptional }]) =>
@@ -56,7 +57,7 @@ export function dependenciesPage(): GeneratedFile {
     );
   const text = [
     INTRODUCTION,
-    `## Named in package.json (${named.length})\n\n${rows(named)}`,
+    `## Named by drmas and its engine (${named.length})\n\n${rows(named)}`,
     `## Which those need (${others.length})\n\n${rows(others)}`,
   ].join('\n\n');
   return { path: 'docs/reference/dependencies.md', text: `${text}\n` };

@@ -179,7 +179,7 @@ const kernels: Region = {
   name: 'kernels',
   render() {
     const rows = everyKernel.map(({ name, header, reference, computes, sums }) => {
-      const sources = [`[${header}](../native/${header})`, ...(reference === undefined ? [] : [reference])];
+      const sources = [`${header}`, ...(reference === undefined ? [] : [reference])];
       return [`\`${name}\``, computes, sums ?? '', sources.join(', ')];
     });
     return table(['kernel', 'result', 'order of its sums', 'C++, TypeScript'], rows);

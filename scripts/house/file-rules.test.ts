@@ -26,7 +26,7 @@ describe('the house check', () => {
       }),
     ).toEqual([
       'docs/a.md:4: 129 columns; expected at most 120',
-      'native/a.cpp:1: 132 columns; expected at most 120',
+      'packages/engine/native/a.cpp:1: 132 columns; expected at most 120',
       'src/a.ts:2: 132 columns; expected at most 120',
       'src/a.ts:5: 134 columns; expected at most 120',
     ]);

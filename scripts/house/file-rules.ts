@@ -198,7 +198,7 @@ const TIME_OF_DAY: ReadonlySet<string> = new Set([
 
 /** Waits measured by the time of day, which jumps: an hour back, a day forward. */
 function jumpingClocks({ path, text }: SourceFile): Finding[] {
-  if (!/^src\/.*(?<!\.test)\.ts$/.test(path) || TIME_OF_DAY.has(path)) return [];
+  if (!/^(packages\/engine\/)?src\/.*(?<!\.test)\.ts$/.test(path) || TIME_OF_DAY.has(path)) return [];
   return linesOf(text).flatMap((line, i) =>
     /\bDate\.now\(\)/.test(line)
       ? [{ path, line: i + 1, message: 'Date.now() jumps; measure with performance.now()' }]

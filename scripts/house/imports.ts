@@ -14,18 +14,18 @@ export interface Import {
 
 export const isTest = (path: string) => /\.(test|test-d)\.ts$/.test(path);
 
-/** The room of a file below `src`; undefined for a file beside the rooms. */
-const roomOf = (path: string) => /^src\/([^/]+)\//.exec(path)?.[1];
+/** The room of a file: a folder of `src`, or a package; undefined for a file beside the rooms. */
+const roomOf = (path: string) => /^(?:src|packages)\/([^/]+)\//.exec(path)?.[1];
 
 /**
  * The imports of sources, tests left out.
- * @param below The sources; `src` by default
+ * @param below The sources; those of drmas and its engine by default
  * @param aliases The files for names of packages that a bundler replaces
  */
 export function importsOf(
   root: string,
   files: readonly string[],
-  below = /^src\/.*\.ts$/,
+  below = /^(src|packages\/engine\/src)\/.*\.ts$/,
   aliases: ReadonlyMap<string, string> = new Map(),
 ): Import[] {
   const sources = files.filter((path) => below.test(path) && !isTest(path));
@@ -76,6 +76,8 @@ function exportsTypesOnly({ isTypeOnly, exportClause }: ts.ExportDeclaration): b
 }
 
 function resolved(root: string, from: string, name: string): string {
+  const door = /^@drmas\/engine(?:\/([\w-]+))?$/.exec(name);
+  if (door !== null) return `packages/engine/src/${door[1] ?? 'index'}.ts`;
   if (!name.startsWith('.')) return name;
   const path = normalize(join(dirname(from), name)).replace(/\.js$/, '.ts');
   return existsSync(join(root, path)) ? path : `${path}x`;
@@ -111,7 +113,7 @@ export function reachedByValue(imports: readonly Import[], start: string): Set<s
 export function folderCircles(imports: readonly Import[]): string[][] {
   const folders = new Map<string, Set<string>>();
   for (const { from, to } of imports) {
-    if (!to.startsWith('src/')) continue;
+    if (!/^(src|packages)\//.test(to)) continue;
     const [a, b] = siblings(dirname(from), dirname(to));
     if (a === undefined || b === undefined) continue;
     folders.set(a, (folders.get(a) ?? new Set()).add(b));

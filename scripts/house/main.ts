@@ -52,7 +52,7 @@ const specimens: readonly Specimen[] = [
     most: 2,
     words: /choice-table|[cC]hoiceTable/,
     // Its folder, with its backend; the doors that re-export its types; the types that are generated.
-    aside: /^src\/lab\/table\/|^src\/[^/]+\/[^/]+\.ts$/,
+    aside: /^src\/lab\/table\/|^src\/[^/]+\/[^/]+\.ts$|^packages\/engine\/src\/[^/]+\.ts$/,
   },
   {
     what: "an adapter for a framework's clients",
@@ -61,14 +61,16 @@ const specimens: readonly Specimen[] = [
     held: 2, // the adapter, and the types of the argument of `play`, which stand in a lower room
     words: /\bopenai\b|OpenAIConnection/,
     // Programs that speak the protocol; a message that shows a provider of AI SDK; the doors.
-    aside: /^src\/(engine|serve|cli|gateway\/(dialects|agents\/(gateway\/|trainable)))|^src\/[^/]+\/[^/]+\.ts$/,
+    aside:
+      /^packages\/engine\/src\/(?!base\/)|^src\/(serve|cli|gateway\/(dialects|agents\/(gateway\/|trainable)))|^src\/[^/]+\/[^/]+\.ts$/,
   },
 ];
 
-/** The files by hand, below `src` and `native`, that know a specimen. */
+/** The files by hand, of drmas and its engine, that know a specimen. */
 function filesOfChange(root: string, files: readonly string[], { words, aside }: Specimen): string[] {
   return files.filter((path) => {
-    if (!/^(src\/.*\.ts|native\/.*\.(h|cpp|ts))$/.test(path) || path.endsWith('/index.ts')) return false;
+    if (!/^(packages\/engine\/)?(src\/.*\.ts|native\/.*\.(h|cpp|ts))$/.test(path) || path.endsWith('/index.ts'))
+      return false;
     if (aside?.test(path) === true) return false;
     const text = readFileSync(join(root, path), 'utf8');
     const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, '');
@@ -81,7 +83,7 @@ const TRAIN = 'src/method/training/train.ts';
 /** The program that trains in a browser tab, and its module for the package (apps/site/vite.config.ts). */
 const TAB = {
   entry: 'apps/site/src/run/worker.ts',
-  sources: /^(src|apps\/site\/src\/run|recipes)\/.*\.ts$/,
+  sources: /^(src|packages\/engine\/src|apps\/site\/src\/run|recipes)\/.*\.ts$/,
   aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'apps/site/src/run/drmas.ts'])),
 };
 const START = { file: 'src/runs/run/execute-run.ts', name: 'executeRun' };
@@ -108,7 +110,7 @@ function measures(): Measure[] {
       name: 'engines, backends and modules of Node that train.ts reaches',
       most: 0,
       items: reached.filter((path) =>
-        /^node:|^src\/(engine\/(tensor|embedded|backends|endpoint|hub)|tinker|cluster)\//.test(path),
+        /^node:|^packages\/engine\/src\/(tensor|embedded|backends|endpoint|hub)\/|^src\/(tinker|cluster)\//.test(path),
       ),
     },
     {

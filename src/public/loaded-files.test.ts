@@ -34,19 +34,19 @@ describe('the entries of the package', () => {
     async (entry) => {
       const { packages, files } = await reached(entry);
       expect(packages).toEqual(['@hono/node-server', 'env-paths', 'fastest-levenshtein', 'hono', 're2js', 'zod']);
-      const rooms = new Set(files.map((file) => /src\/([^/.]+)\//.exec(file)?.[1]));
-      expect([...rooms].sort().filter((room) => room !== 'public')).toEqual(['base', 'gateway']);
+      const rooms = new Set(files.map((file) => /src\/(?:([^/.]+)\/)?/.exec(file)?.[1] ?? 'doors'));
+      expect([...rooms].sort().filter((room) => room !== 'public')).toEqual(['base', 'doors', 'gateway']);
       expect(files.length).toBeLessThan(75);
     },
   );
 
   it.each([
     ['./advantages.ts', 20],
-    ['./losses.ts', 30],
-    ['./events.ts', 5],
+    ['./losses.ts', 40],
+    ['./events.ts', 20],
     ['./settings.ts', 5],
     ['./teams.ts', 50],
-    ['./backends.ts', 50],
+    ['./backends.ts', 60],
   ])('%s, from which a plug-in takes its define function, reaches at most %i files', async (entry, most) => {
     const { packages, files } = await reached(entry);
     expect(files.length).toBeLessThanOrEqual(most);

@@ -9,6 +9,7 @@ import { tinyDecoder } from '@drmas/engine/model';
 import { build as esbuild } from 'esbuild';
 import { build as vite } from 'vite';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { packAll, unpackInto } from '../../scripts/support/packed-packages.js';
 import { npmEnvironment } from '../support/npm-environment.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
 
@@ -19,6 +20,13 @@ const run = async (command: string, words: readonly string[], cwd: string): Prom
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
+const dependenciesOf = async (folder: string) =>
+  (await readJson(join(repository, folder, 'package.json'))).dependencies as Record<string, string>;
+const { '@drmas/engine': _, ...others } = {
+  ...(await dependenciesOf('packages/engine')),
+  ...(await dependenciesOf('.')),
+};
+
 /** Apps are in folders below the environment's, where they find the packages. */
 const installed = await npmEnvironment({
   name: 'bundlers',
@@ -28,7 +36,7 @@ const installed = await npmEnvironment({
     next: '16.4.6',
     react: '19.3.1',
     'react-dom': '19.3.1',
-    ...(await readJson(join(repository, 'package.json'))).dependencies,
+    ...others,
   },
   scripts: ['bun', 'deno'],
   what: 'Next.js, Bun and Deno (540 MB)',
@@ -77,11 +85,7 @@ const answerOf = async (command: string, words: readonly string[]): Promise<unkn
 beforeAll(async () => {
   if (folder === '') return;
   app = await mkdtemp(join(folder, 'app-'));
-  const drmas = join(app, 'node_modules/drmas');
-  await mkdir(drmas, { recursive: true });
-  await run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', app], repository);
-  const { version } = await readJson(join(repository, 'package.json'));
-  await run('tar', ['-xzf', `drmas-${version}.tgz`, '-C', drmas, '--strip-components=1'], app);
+  unpackInto(join(app, 'node_modules'), packAll(app));
   await mkdir(join(app, 'app/answer'), { recursive: true });
   for (const [name, text] of Object.entries({
     'package.json': '{ "private": true, "type": "module" }',

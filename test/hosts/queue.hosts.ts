@@ -49,7 +49,7 @@ it.skipIf(unavailable !== undefined)(
     const folders = {
       package: packed,
       'cache/native': join(cacheDirectory(), 'native'),
-      ...(await foldersBelowTmp([join(packed, 'native'), join(packed, 'node_modules')])),
+      ...(await foldersBelowTmp([join(packed, 'packages/engine/native'), join(packed, 'node_modules')])),
     };
     const redis = await network.add({ folders: { keys } });
     const [certificateFile, keyFile] = [join('/tmp/keys', 'cert.pem'), join('/tmp/keys', 'key.pem')];

@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { startWorker as startFromSources } from '@drmas/engine/platform';
+import { startWorker as startFromSources } from '@drmas/engine/internal/base/platform/start-worker';
 import { inject } from 'vitest';
 
-const sources = fileURLToPath(new URL('../../src', import.meta.url));
+const sources = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Replaces packages/engine/src/base/platform/start-worker.ts in the tests: starts the module that
- * test/compile-workers.ts compiled, if there is one.
+ * Replaces the engine's base/platform/start-worker.ts in the tests: starts the module that test/compile-workers.ts
+ * compiled, if there is one.
  */
 export const startWorker: typeof startFromSources = (name, from, workerData, options) => {
   const compiled = join(inject('compiledWorkers'), relative(sources, dirname(fileURLToPath(from))), `${name}.mjs`);

@@ -39,7 +39,7 @@ describe('init', () => {
     expect(manifest.dependencies.zod).toBe(dependencies.zod);
     expect(manifest.devDependencies).toEqual({
       '@types/node': devDependencies['@types/node'],
-      tsx: dependencies.tsx,
+      tsx: devDependencies.tsx,
       typescript: devDependencies.typescript,
     });
   });

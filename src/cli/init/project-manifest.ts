@@ -3,6 +3,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { ArgumentError, isObject, messageOf } from '@drmas/engine/errors';
+import { engineFolder } from '@drmas/engine/platform';
 
 /** The directory of this package, from its sources as from its compiled files. */
 export const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
@@ -133,38 +134,44 @@ function freeName(scripts: Entries = {}, name: string, command: string): string 
 /** This package, and the other packages in the versions that it was built with. */
 function packages(target: string, kind: ProjectKind) {
   const ours = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as Required<Manifest>;
-  const { zod = '', tsx = '' } = ours.dependencies;
-  const { '@types/node': node = '', typescript = '' } = ours.devDependencies;
+  const { zod = '' } = ours.dependencies;
+  const { '@types/node': node = '', tsx = '', typescript = '' } = ours.devDependencies;
   const known: Entries = { ...ours.exampleDependencies, ...ours.devDependencies, ...ours.dependencies };
   const more = Object.fromEntries(
     kind.packages.flatMap((name) => (known[name] === undefined ? [] : [[name, known[name]]])),
   );
   return {
-    dependencies: { ...more, drmas: specifier(target), zod },
+    dependencies: { ...more, ...ownPackages(target), zod },
     devDependencies: { '@types/node': node, tsx, typescript },
   };
 }
 
+/** drmas; and its engine too if both were installed from files, because no registry has them then. */
+function ownPackages(target: string): Entries {
+  const engine = specifier(target, '@drmas/engine', engineFolder());
+  const drmas = specifier(target, 'drmas', packageRoot);
+  return engine.endsWith('.tgz') ? { '@drmas/engine': engine, drmas } : { drmas };
+}
+
 /**
- * The specifier of this package: its version if it came from a registry, else its file or folder relative to the
- * project.
+ * The specifier of a package: its version if it came from a registry, else its file or folder relative to the project.
  */
-function specifier(target: string): string {
-  const installed = installedFrom();
+function specifier(target: string, name: string, folder: string): string {
+  const installed = installedFrom(name, folder);
   if (installed !== undefined && /^https?:/.test(installed.resolved)) return `^${installed.version}`;
   const tarball = installed && join(installed.root, installed.resolved.replace(/^file:/, ''));
-  const place = tarball !== undefined && existsSync(tarball) ? tarball : packageRoot;
+  const place = tarball !== undefined && existsSync(tarball) ? tarball : folder;
   return `file:${relative(realpathSync(target), realpathSync(place)).split(sep).join('/')}`;
 }
 
-/** npm's record of this installed package; undefined in a clone. */
-function installedFrom() {
-  const modules = dirname(packageRoot);
+/** npm's record of an installed package; undefined in a clone. */
+function installedFrom(name: string, folder: string) {
+  const modules = folder.slice(0, -name.length - 1);
   try {
     const lock = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8')) as {
       readonly packages: Readonly<Record<string, { readonly version: string; readonly resolved: string }>>;
     };
-    const entry = lock.packages[`node_modules/${basename(packageRoot)}`];
+    const entry = lock.packages[`node_modules/${name}`];
     return entry && { ...entry, root: dirname(modules) };
   } catch {
     return undefined;

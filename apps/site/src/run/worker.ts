@@ -1,9 +1,9 @@
 /** The entry of a Web Worker that trains one run of the page. */
 
+import kernelsAddress from '@drmas/engine/drmas.wasm?url';
 import { EmbeddedBackend } from '@drmas/engine/embedded';
 import { DeviceError, messageOf } from '@drmas/engine/errors';
 import { createWasmKernels, type Gpu, type Kernels } from '@drmas/engine/kernels';
-import kernelsAddress from '../../../../packages/engine/native/drmas.wasm?url';
 import type { Recipe } from '../../../../src/method/recipe.js';
 import { engineHere, Gate, tabFiles } from './engine-here.js';
 import type { FromTab, ToTab } from './protocol.js';
@@ -24,10 +24,7 @@ async function tabKernels({ backend }: Pick<Recipe, 'backend'>): Promise<Kernels
 async function gpuKernels(): Promise<Kernels> {
   const { gpu } = navigator as { readonly gpu?: Gpu };
   if (gpu === undefined) throw new DeviceError('absent', 'this browser has no WebGPU, or not for this page');
-  const [{ openDeviceKernels }, { adapterOf }] = await Promise.all([
-    import('@drmas/engine/internal/tensor/webgpu/open-kernels'),
-    import('@drmas/engine/internal/tensor/webgpu/open-device'),
-  ]);
+  const { adapterOf, openDeviceKernels } = await import('@drmas/engine/webgpu');
   return openDeviceKernels(() => adapterOf(gpu));
 }
 

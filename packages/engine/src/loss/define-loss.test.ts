@@ -1,4 +1,4 @@
-/** The checks of a declaration. The laws of losses stand in losses/loss-laws.test.ts. */
+/** The checks of a declaration. The laws of losses stand in test/loss-laws.test.ts. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ArgumentError } from '../base/core/errors.js';

@@ -24,8 +24,8 @@ import { jsonl } from '${source('teams/tasks/files/file-source.ts')}';
 import { withDemonstrations } from '${source('teams/tasks/files/demonstrations.ts')}';
 import { defineRecipe } from '${source('method/recipe/define.ts')}';
 import { frozen } from '${source('method/recipe/frozen.ts')}';
-import { tinyDecoder } from '${source('engine/model/model-spec.ts')}';
-import { user, assistant, toolResult } from '${source('base/core/message.ts')}';
+import { tinyDecoder } from '${source('../packages/engine/src/model/model-spec.ts')}';
+import { user, assistant, toolResult } from '${source('../packages/engine/src/base/core/message.ts')}';
 
 const parameters = { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] };
 const look = { name: 'look', description: 'the state of an order', parameters };

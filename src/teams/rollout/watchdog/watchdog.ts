@@ -5,10 +5,11 @@
  * ends it when the episode's time is up.
  */
 import { closeSync } from 'node:fs';
+import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
 import { waitMs } from '@drmas/engine/host';
-import { currentScope, startWorker } from '@drmas/engine/platform';
+import { currentScope, engineFolder, startWorker } from '@drmas/engine/platform';
 import { placeOf } from '../episode-failure.js';
 import {
   BEATS,
@@ -74,9 +75,9 @@ export function watchTeams(endAfterMs: number): () => void {
   return () => void Atomics.sub(numbers, WATCHING, 1);
 }
 
-/** The package's code: `dist/src` if it was compiled, else `src`. */
-const engine = fileURLToPath(new URL('../../../', import.meta.url));
-const sources = engine.replace(/dist([\\/])src([\\/])$/, 'src$2');
+/** The code of drmas: `dist/src` if it was compiled, else `src`, and the package of the engine. */
+const own = fileURLToPath(new URL('../../../', import.meta.url));
+const ours = [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), join(engineFolder(), sep)];
 
 /** The frames in which drmas calls a callback of a team. */
 const WRAPPER = /[\\/]async-scopes\.[jt]s:/;
@@ -86,7 +87,7 @@ function look(): Look {
   const frames = (placeOf(new Error()) ?? '').split('\n').filter((line) => !WRAPPER.test(line));
   const place = frames.join('\n');
   const innermost = frames.find((line) => !line.includes('<anonymous>')) ?? '';
-  if (innermost.includes(engine) || innermost.includes(sources)) return { owner: 'engine', scope, place };
+  if (ours.some((folder) => innermost.includes(folder))) return { owner: 'engine', scope, place };
   stopListening();
   return { owner: place === '' ? 'unknown' : 'team', scope, place };
 }

@@ -7,8 +7,9 @@ let channel: ReturnType<typeof openChannel> | undefined;
  * message to themselves instead, because nested timers wait for 4 ms there.
  */
 export function macrotask(task: () => void): void {
-  if (typeof globalThis.setImmediate === 'function') {
-    globalThis.setImmediate(task);
+  const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => unknown };
+  if (setImmediate !== undefined) {
+    setImmediate(task);
     return;
   }
   waiting.push(task);

@@ -1,16 +1,29 @@
 /**
  * Module hooks, which run in Node's loader thread, for files of users anywhere on disk.
- * - `drmas` is the running package, also if another copy lies near the file or a tsconfig.json names its sources. A
- *   second copy would not know the episodes of the first, and `trainable` would call the model of production.
+ * - `drmas` and `@drmas/engine` are the running packages, also if another copy lies near the file or a tsconfig.json
+ *   names their sources. A second copy would not know the episodes of the first, and `trainable` would call the model
+ *   of production.
  * - If Node finds no `zod` near the file, the hooks resolve it to the zod of the running package.
  * - TypeScript files, and JavaScript files with `import` or `export`, are ES modules, also in folders whose
  *   package.json does not declare that (as `npm init` writes it).
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire, type ResolveFnOutput, type ResolveHook } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const here = createRequire(import.meta.url);
+const drmas = drmasAround(dirname(fileURLToPath(import.meta.url))) ?? here;
+
+/**
+ * Resolves as the package `drmas` in a folder around this one: a clone, or an installation with an engine of its own.
+ */
+function drmasAround(folder: string): NodeJS.Require | undefined {
+  const manifest = join(folder, 'package.json');
+  if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).name === 'drmas')
+    return createRequire(manifest);
+  return dirname(folder) === folder ? undefined : drmasAround(dirname(folder));
+}
 
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const resolved = await resolveHere(specifier, context, nextResolve);
@@ -25,7 +38,7 @@ function isModule({ url, format }: ResolveFnOutput): boolean {
 }
 
 async function resolveHere(...[specifier, context, nextResolve]: Parameters<ResolveHook>): Promise<ResolveFnOutput> {
-  const url = /^drmas(\/|$)/.test(specifier) ? exportedFile(specifier) : undefined;
+  const url = /^(drmas|@drmas\/engine)(\/|$)/.test(specifier) ? exportedFile(specifier) : undefined;
   if (url !== undefined) return { url, format: 'module', shortCircuit: true };
   try {
     return await nextResolve(specifier, context);
@@ -38,7 +51,7 @@ async function resolveHere(...[specifier, context, nextResolve]: Parameters<Reso
 /** The URL of the running package's file. Undefined if the package exports no such file; Node's error is better. */
 function exportedFile(specifier: string): string | undefined {
   try {
-    const file = here.resolve(specifier);
+    const file = (specifier.startsWith('drmas') ? drmas : here).resolve(specifier);
     return file.endsWith('.js') ? pathToFileURL(file).href : undefined;
   } catch {
     return undefined;

@@ -4,7 +4,7 @@ import { startWorker } from './start-worker.js';
 
 // All other tests start compiled ones (test/compile-workers.ts).
 it('starts a module from its sources', async () => {
-  const worker = startWorker('../../engine/embedded/thread/engine-worker', import.meta.url, { threads: 1 });
+  const worker = startWorker('../../embedded/thread/engine-worker', import.meta.url, { threads: 1 });
   let [message] = await once(worker, 'message');
   while (message.type === 'progress') [message] = await once(worker, 'message'); // it compiles kernels first
   expect(message).toMatchObject({ type: 'ready', threads: 1 });

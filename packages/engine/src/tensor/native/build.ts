@@ -41,7 +41,7 @@ export interface BuildFailure {
   readonly limited: boolean;
 }
 
-/** The C++ sources in the package: `native/` beside the package.json of drmas, found from src as well as from dist. */
+/** The C++ sources in the package: `native/` beside package.json, found from src as well as from dist. */
 export function shippedSources(): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!(existsSync(join(directory, 'package.json')) && existsSync(join(directory, 'native')))) {

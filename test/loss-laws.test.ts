@@ -1,12 +1,13 @@
 /** The laws of a single token, for every declared loss. `policyLoss` and `objectiveOf` have theirs beside them. */
+
+import type { TokenOutcome } from '@drmas/engine/loss';
+import { type AnyLoss, lossKind, lossTypes } from '@drmas/engine/loss';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { standard } from '../../../../../src/runs/composition/standard.js';
-import { expectBetween } from '../../../../../test/support/expectations.js';
-import { everySpec, nameOfLoss } from '../../../../../test/support/loss-specs.js';
-import type { TokenOutcome } from '../define-loss.js';
-import { type AnyLoss, lossKind, lossTypes } from '../loss-spec.js';
+import { standard } from '../src/runs/composition/standard.js';
+import { expectBetween } from './support/expectations.js';
+import { everySpec, nameOfLoss } from './support/loss-specs.js';
 
 const ratio = fc.double({ min: 0.2, max: 4, noNaN: true });
 const advantage = fc.double({ min: 0.01, max: 3, noNaN: true }).chain((size) => fc.constantFrom(size, -size));

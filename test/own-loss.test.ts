@@ -1,19 +1,19 @@
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { EmbeddedBackend } from '@drmas/engine/embedded';
+import { BackendError } from '@drmas/engine/errors';
+import { startEmbedded } from '@drmas/engine/internal/embedded/start-embedded';
+import { lossNamed } from '@drmas/engine/internal/loss/loss-spec';
+import { policyLoss } from '@drmas/engine/loss';
+import { nodeFiles } from '@drmas/engine/platform';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { TableBackend } from '../../../../src/lab/table/table-backend.js';
-import selfNormalised from '../../../../test/fixtures/losses/self-normalised.js';
-import { plainAdamW } from '../../../../test/support/adamw.js';
-import { sampleOf } from '../../../../test/support/samples.js';
-import { temporaryRoot } from '../../../../test/support/tiny-run.js';
-import { BackendError } from '../base/core/errors.js';
-import { nodeFiles } from '../base/platform/node-files.js';
-import { lossNamed } from '../loss/loss-spec.js';
-import { policyLoss } from '../loss/policy-loss.js';
-import { bytesTokenizer } from '../model/tokenizers/bytes.js';
-import type { EmbeddedBackend } from './embedded-backend.js';
-import { startEmbedded } from './start-embedded.js';
+import { TableBackend } from '../src/lab/table/table-backend.js';
+import selfNormalised from './fixtures/losses/self-normalised.js';
+import { plainAdamW } from './support/adamw.js';
+import { sampleOf } from './support/samples.js';
+import { temporaryRoot } from './support/tiny-run.js';
 
 const root = temporaryRoot();
 const module = pathToFileURL(join(root, 'self-normalised.mjs')).href;
@@ -23,7 +23,7 @@ let backend: EmbeddedBackend;
 beforeAll(async () => {
   // One file of JavaScript: the threads of tests have no loader for TypeScript.
   await build({
-    entryPoints: [fileURLToPath(new URL('../../../../test/fixtures/losses/self-normalised.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL('./fixtures/losses/self-normalised.ts', import.meta.url))],
     outfile: fileURLToPath(module),
     bundle: true,
     platform: 'node',
