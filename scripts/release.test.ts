@@ -35,7 +35,11 @@ beforeEach(() => {
   }))
     git('config', key, value);
   const files = ['dist', 'CHANGELOG.md'];
-  put('package.json', `${JSON.stringify({ name: 'songs', version: '0.1.0', files }, null, 2)}\n`);
+  const dist = { types: './dist/src/index.d.ts', default: './dist/src/index.js' };
+  put(
+    'package.json',
+    `${JSON.stringify({ name: 'songs', version: '0.1.0', files, exports: { '.': dist } }, null, 2)}\n`,
+  );
   put('package-lock.json', LOCK);
   put('CHANGELOG.md', CHANGELOG);
   for (const name of ['README.md', 'LICENSE', 'dist/src/index.js', 'dist/src/index.d.ts']) put(name, 'x\n');
@@ -80,15 +84,43 @@ describe('a release', () => {
     expect(() => run({ version: '0.2.1' })).toThrow('nothing under Unreleased');
   });
 
-  it('releases the package of npm create with it', () => {
-    const creator = { name: 'create-songs', version: '0.1.0', dependencies: { songs: '^0.1.0', other: '^0.1.0' } };
-    put('create-songs/package.json', `${JSON.stringify(creator, null, 2)}\n`);
+  it('releases the packages of the workspace and of npm create with it, but no private one', () => {
+    const pack = (folder: string, manifest: object) => {
+      put(`${folder}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`);
+      for (const name of ['README.md', 'LICENSE']) put(`${folder}/${name}`, 'x\n');
+    };
+    const creator = { name: 'create-drmas', version: '0.1.0', dependencies: { songs: '^0.1.0', other: '^0.1.0' } };
+    const voice = { name: '@songs/voice', version: '0.1.0', dependencies: { other: '0.1.0' } };
+    const page = { name: '@songs/page', version: '0.0.0', private: true, devDependencies: { '@songs/voice': '0.1.0' } };
+    pack('create-drmas', creator);
+    pack('packages/voice', voice);
+    pack('packages/page', page);
+    const songs = JSON.parse(read('package.json'));
+    put('package.json', JSON.stringify({ ...songs, dependencies: { '@songs/voice': '0.1.0' } }));
+    const lock = JSON.parse(LOCK);
+    lock.packages[''].dependencies = { '@songs/voice': '0.1.0' };
+    lock.packages['packages/voice'] = voice;
+    put('package-lock.json', JSON.stringify(lock));
     git('add', '.');
-    git('commit', '--quiet', '--message', 'Add the package of npm create');
+    git('commit', '--quiet', '--message', 'Add packages');
+
     run();
     const dependencies = { songs: '^0.2.0', other: '^0.1.0' };
-    expect(JSON.parse(read('create-songs/package.json'))).toEqual({ ...creator, version: '0.2.0', dependencies });
-    expect(readdirSync(join(root, 'release'))).toContain('create-songs-0.2.0.tgz');
+    expect(JSON.parse(read('create-drmas/package.json'))).toEqual({ ...creator, version: '0.2.0', dependencies });
+    expect(JSON.parse(read('packages/voice/package.json'))).toEqual({ ...voice, version: '0.2.0' });
+    expect(JSON.parse(read('packages/page/package.json'))).toEqual(page);
+    expect(JSON.parse(read('package.json')).dependencies).toEqual({ '@songs/voice': '0.2.0' });
+    expect(JSON.parse(read('package-lock.json')).packages).toEqual({
+      '': { name: 'songs', version: '0.2.0', dependencies: { '@songs/voice': '0.2.0' } },
+      'packages/voice': { ...voice, version: '0.2.0' },
+      'node_modules/other': { version: '0.1.0' },
+    });
+    expect(readdirSync(join(root, 'release')).sort()).toEqual([
+      'create-drmas-0.2.0.tgz',
+      'notes-0.2.0.md',
+      'songs-0.2.0.tgz',
+      'songs-voice-0.2.0.tgz',
+    ]);
   });
 
   it('changes nothing in a dry run, and prints the steps', () => {
@@ -127,10 +159,10 @@ describe('a release', () => {
     git('add', '.');
     git('commit', '--quiet', '--message', 'A test in the package');
     const [commit] = state();
-    expect(() => run()).toThrow('the package holds dist/src/a.test.js');
+    expect(() => run()).toThrow('the package songs holds dist/src/a.test.js');
     git('rm', '--quiet', 'dist/src/a.test.js', 'dist/src/index.js');
     git('commit', '--quiet', '--message', 'An empty package');
-    expect(() => run()).toThrow('the package lacks dist/src/index.js');
+    expect(() => run()).toThrow('the package songs lacks dist/src/index.js');
     expect(git('status', '--porcelain')).toBe('');
     expect(git('tag')).toBe('');
     expect(git('rev-parse', 'HEAD^')).toBe(commit);

@@ -1,6 +1,6 @@
 /**
  * Prepares a release, but does not publish it. On a clean main it runs the checks, sets the version, moves the
- * Unreleased entries of CHANGELOG.md below it, packs, inspects the package, writes the notes to a file, commits and
+ * Unreleased entries of CHANGELOG.md below it, packs and inspects each package, writes the notes to a file, commits and
  * tags. It publishes and pushes nothing: the last lines of its output explain how.
  *
  *   npm run release -- minor            a version, or major, minor, patch
@@ -8,7 +8,7 @@
  *   npm run release -- patch --checked  without the checks, which were run by hand
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -34,9 +34,10 @@ const CHECKS: ReleaseOptions['checks'] = [
   ['npm', 'run', '--silent', 'verify', '--', 'package'],
 ];
 /**
- * Files that the package must contain, and files that it must not: tests, and files that only this repository needs.
+ * Files that each package must contain beside those that its package.json names, and files that it must not: tests, and
+ * files that only this repository needs.
  */
-const EXPECTED = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/src/index.js', 'dist/src/index.d.ts'];
+const EXPECTED = ['package.json', 'README.md', 'LICENSE'];
 const UNWANTED = /\.test\.(js|ts|d\.ts)$|^(test|bench|scripts|research|node_modules|\.ci|\.github)\//;
 
 /** The next version. @throws Refusal if it is invalid, or not above the present one */
@@ -66,18 +67,47 @@ export function moveUnreleased(changelog: string, version: string, day: string):
   return { text: `${[head, ...moved].join('## ').trimEnd()}\n`, notes: `# ${version} (${day})\n\n${notes}\n` };
 }
 
+interface Manifest {
+  name?: string;
+  version?: string;
+  readonly private?: boolean;
+  readonly files?: readonly string[];
+  [field: string]: unknown;
+}
+
+const DEPENDENCIES = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies'] as const;
+
 /**
- * A package.json or package-lock.json with the version, also as a dependency on the package `name`; the rest stays as
- * it is written.
+ * A package.json or package-lock.json with the new version: of the packages `names`, and wherever these are needed. The
+ * ranges of other packages stay.
  */
-export function withVersion(json: string, name: string, present: string, version: string): string {
-  // A lockfile names the package twice, in its first lines; versions of others come after `node_modules/`.
-  const end = json.includes('"node_modules/') ? json.indexOf('"node_modules/') : json.length;
-  const head = json
-    .slice(0, end)
-    .replaceAll(`"version": "${present}"`, `"version": "${version}"`)
-    .replaceAll(`"${name}": "^${present}"`, `"${name}": "^${version}"`);
-  return head + json.slice(end);
+export function withVersion(json: string, names: ReadonlySet<string>, present: string, version: string): string {
+  const raise = (manifest: Manifest) => {
+    if (names.has(manifest.name ?? '') && manifest.version === present) manifest.version = version;
+    for (const kind of DEPENDENCIES) {
+      const needed = (manifest[kind] ?? {}) as Record<string, string>;
+      for (const name of Object.keys(needed).filter((each) => names.has(each)))
+        needed[name] = `${needed[name]}`.replace(present, version);
+    }
+  };
+  const whole = JSON.parse(json) as Manifest & { packages?: Record<string, Manifest> };
+  raise(whole);
+  // A lockfile has the packages of the workspace under their folders, and all others below node_modules.
+  for (const [folder, manifest] of Object.entries(whole.packages ?? {}))
+    if (!folder.startsWith('node_modules/')) raise(manifest);
+  return `${JSON.stringify(whole, null, 2)}\n`;
+}
+
+/** The folders of the packages that a release publishes: the root, and each folder beside it that is not private. */
+function publishedFolders(root: string): string[] {
+  const folders = ['packages', 'apps'].flatMap((place) => {
+    if (!existsSync(join(root, place))) return [];
+    return readdirSync(join(root, place)).map((name) => `${place}/${name}`);
+  });
+  return ['.', 'create-drmas', ...folders.sort()].filter((folder) => {
+    const file = join(root, folder, 'package.json');
+    return existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as Manifest).private !== true;
+  });
 }
 
 /** Makes the release. @returns The version @throws Refusal before anything is changed; Error when a step fails */
@@ -96,10 +126,11 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   say(`${name} ${present} -> ${version}`);
 
   const files = new Map([['CHANGELOG.md', text]]);
-  const creator = `create-${name}`; // the package of \`npm create\`, which depends on this one
-  const versioned = ['package.json', 'package-lock.json', `${creator}/package.json`];
-  for (const file of versioned.filter((each) => existsSync(join(root, each))))
-    files.set(file, withVersion(read(file), name, present, version));
+  const folders = publishedFolders(root);
+  const manifests = folders.map((folder) => join(folder, 'package.json'));
+  const names = new Set(manifests.map((file) => `${(JSON.parse(read(file)) as Manifest).name}`));
+  for (const file of [...manifests, 'package-lock.json'].filter((each) => existsSync(join(root, each))))
+    files.set(file, withVersion(read(file), names, present, version));
   const steps = [...checks.map((words) => words.join(' ')), `write ${[...files.keys()].join(', ')}`, 'npm pack'];
   if (dryRun) {
     for (const step of [...steps, `git commit, git tag ${tag}`]) say(`would do: ${step}`);
@@ -114,14 +145,12 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   const folder = join(root, 'release');
   try {
     mkdirSync(folder, { recursive: true });
-    const packed = pack(root, folder);
-    if (files.has(`${creator}/package.json`))
-      execFileSync('npm', ['pack', `./${creator}`, '--pack-destination', folder], { cwd: root, stdio: 'ignore' });
+    const packed = folders.map((each) => `release/${pack(join(root, each), folder)}`);
     writeFileSync(join(folder, `notes-${version}.md`), notes);
     git('add', ...files.keys());
     git('commit', '--quiet', '--message', `Version ${version}`);
     git('tag', '--annotate', tag, '--message', notes);
-    say(`release/${packed}, release/notes-${version}.md, commit and tag ${tag} are made; nothing was sent anywhere`);
+    say(`${packed.join(', ')}, release/notes-${version}.md, commit and tag ${tag} are made; nothing was sent anywhere`);
   } catch (error) {
     git('checkout', '--quiet', 'HEAD', '--', ...files.keys());
     throw error;
@@ -130,19 +159,27 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   return version;
 }
 
-/** Packs, and inspects the content. @returns The file's name */
-function pack(root: string, folder: string): string {
+/** Packs a package, and inspects its content. @returns The file's name */
+function pack(packed: string, folder: string): string {
   const words = ['pack', '--json', '--pack-destination', folder];
-  const output = execFileSync('npm', words, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-  const [packed] = JSON.parse(output.slice(output.search(/^\[$/m))) as [
-    { filename: string; files: { path: string }[] },
+  const output = execFileSync('npm', words, { cwd: packed, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+  const [{ name, filename, files }] = JSON.parse(output.slice(output.search(/^\[$/m))) as [
+    { name: string; filename: string; files: { path: string }[] },
   ];
-  const paths = packed.files.map(({ path }) => path);
-  const missing = EXPECTED.filter((path) => !paths.includes(path));
+  const paths = files.map(({ path }) => path);
+  const { exports, bin } = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8')) as Manifest;
+  const missing = [...EXPECTED, ...filesNamedIn([exports, bin])].filter((path) => !paths.includes(path));
   const unwanted = paths.filter((path) => UNWANTED.test(path));
-  if (missing.length > 0) throw new Error(`the package lacks ${missing.join(', ')}`);
-  if (unwanted.length > 0) throw new Error(`the package holds ${unwanted.slice(0, 5).join(', ')}`);
-  return packed.filename;
+  if (missing.length > 0) throw new Error(`the package ${name} lacks ${missing.join(', ')}`);
+  if (unwanted.length > 0) throw new Error(`the package ${name} holds ${unwanted.slice(0, 5).join(', ')}`);
+  return filename;
+}
+
+/** The files that a part of a package.json names, but for those of patterns. */
+function filesNamedIn(part: unknown): string[] {
+  if (typeof part === 'string') return part.includes('*') ? [] : [part.replace(/^\.\//, '')];
+  if (typeof part !== 'object' || part === null) return [];
+  return Object.values(part).flatMap(filesNamedIn);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
