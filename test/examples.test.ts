@@ -17,7 +17,6 @@ import perAgentRewards from '../examples/per-agent-rewards.js';
 import perTurnRewards from '../examples/per-turn-rewards.js';
 import rankedDrafts, { team as rankedTeam } from '../examples/ranked-drafts.js';
 import slowTools from '../examples/slow-tools.js';
-import smallerTeam from '../examples/smaller-team.js';
 import toolLoop from '../examples/tool-loop.js';
 import userSimulator from '../examples/user-simulator.js';
 import { wandb } from '../examples/wandb.js';
@@ -90,17 +89,10 @@ describe('the examples of teams', () => {
     expect(episodes.length).toBe(8);
   });
 
-  it('the team that may get smaller trains from start to end', async () => {
-    const overrides = ['training.steps=2', 'evaluation.every=2', 'evaluation.tasks=4'];
-    const events = await eventsOf(await trainTiny(root, resolveRecipe(smallerTeam, { overrides })));
-    expect(events.at(-1)).toMatchObject({ type: 'run.finished', reason: 'completed', steps: 2 });
-    expect(events.some(({ type }) => type === 'episode.failed')).toBe(false);
-  });
-
   it('are short enough to be read at once', () => {
     const files = readdirSync(directory).filter((name) => name.endsWith('.ts'));
     const teams = files.filter((name) => readFileSync(join(directory, name), 'utf8').includes('defineTeam('));
-    expect(teams.length).toBe([...Object.keys(examples), 'judge', 'smaller-team'].length);
+    expect(teams.length).toBe([...Object.keys(examples), 'judge'].length);
     for (const name of teams) expect(linesOf(name), name).toBeLessThanOrEqual(60);
   });
 });

@@ -20,12 +20,7 @@ const team = defineTeam({
   agents: {
     planner: agent({ system: '<planner>', parse: itemList, sampling: { maxTokens: 5 } }),
     executor: agent({ system: '<executor>', parse: twoDigitAmount, sampling: { maxTokens: 3 } }),
-    verifier: agent({
-      system: '<verifier>',
-      parse: oneOf('<complete>', '<incomplete>'),
-      sampling: { maxTokens: 2 },
-      absent: '<complete>',
-    }),
+    verifier: agent({ system: '<verifier>', parse: oneOf('<complete>', '<incomplete>'), sampling: { maxTokens: 2 } }),
   },
   async play({ task: { order }, agents: { planner, executor, verifier } }) {
     const question = user(orderText(order));

@@ -1,6 +1,5 @@
 /** The blind test of the probe's rule: research/plans/blind.md. */
 import { mean, RandomStream } from '@drmas/engine/math';
-import { figureText } from '../../src/runs/analysis.js';
 import {
   type Comparison,
   curveScore,
@@ -13,6 +12,7 @@ import {
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
 import { gainPoint, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
+import { figureText } from './svg.js';
 
 export const BLIND = {
   title: 'Gain of Dr. MAS over GRPO in forty regimes, chosen from 120 drawn at random',

@@ -2,7 +2,6 @@
 import { percent } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { type Figure, figureText, type PlottedPoint, type Series } from '../../src/runs/analysis.js';
 import {
   type Comparison,
   curveScore,
@@ -18,6 +17,7 @@ import { jobsOf, type Part, type Regime } from './declaration.js';
 import { mechanismTable, noiseTable } from './mechanism.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
+import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
 import { waitingFigure, waitingTable } from './waiting.js';
 import { distinct } from './work-through.js';
 

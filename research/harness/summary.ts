@@ -1,11 +1,11 @@
 /** The top of the page: the primary comparisons, and one figure of all regimes. */
 import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { figureText } from '../../src/runs/analysis.js';
 import { dosesOf, PartResults, scoreAt } from './analysis.js';
 import { anchorOf, type Part, type Primary, type Question } from './declaration.js';
 import { exactText, gainPoint, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
+import { figureText } from './svg.js';
 
 export const SUMMARY = {
   title: "Gain of Dr. MAS over GRPO, against the share of the signal that is the agent's own",

@@ -1,11 +1,11 @@
 /** How long runs take to a success: research/plans/catch-up.md. */
 import { mean, median } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { type Figure, figureText } from '../../src/runs/analysis.js';
 import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf } from './analysis.js';
 import type { Regime, Variant, Waiting } from './declaration.js';
 import { exactText, table } from './part-text.js';
 import type { TrainResult } from './stored-result.js';
+import { type Figure, figureText } from './svg.js';
 
 /** The runs of a variant: the step at which each reached the score, and how many did. */
 interface Waited {

@@ -1,22 +1,24 @@
 /**
- * Five small teams, four of them with a planted part that they do not need, and whether `drmas shape` names it; and how
+ * Five small teams, four of them with a planted part that they do not need, and whether the study names it; and how
  * much smaller the team of `shop` gets. The plans are research/plans/shape.md and, after it failed, shape-2.md.
  *
- *     DRMAS_KERNELS=native-avx2 npx tsx research/shape/planted-teams.ts [TEAM ...] >> research/results/shape-2.jsonl
- *     npx tsx research/shape/planted-teams.ts shop >> research/results/shape-2.jsonl
- *     npx tsx research/shape/planted-teams.ts --summary   (tables of the results; --page writes them to docs/shape.md)
+ *     DRMAS_KERNELS=native-avx2 npx tsx research/shape/planted-teams.ts [TEAM ...] [STUDY ...]
+ *     npx tsx research/shape/planted-teams.ts shop
+ *     npx tsx research/shape/planted-teams.ts --summary   (tables of the stored results; --page writes them to
+ *                                                          docs/research/shape.md)
  *
- * `--first` repeats the runs of the first plan, whose results are in shape.jsonl.
+ * `--first` makes the studies of the first plan, whose results are in research/results/shape.jsonl.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mean } from '@drmas/engine/math';
 import { z } from 'zod';
-import { agent, choiceTable, defineRecipe, defineTeam, oneOf, type RecipeDefinition } from '../../src/index.js';
-import { oneSidedP } from '../../src/runs/analysis.js';
-import { thisProcess } from '../../src/runs/run/start-run.js';
-import { ALPHA, leastSpread } from '../../src/runs/studies/shape/verdict.js';
-import { type Shape, shapeTeam } from '../../src/runs/studies.js';
+import { agent, choiceTable, defineRecipe, defineTeam, frozen, oneOf, type RecipeDefinition } from '../../src/index.js';
+import { oneSidedP } from '../../src/runs/analysis/paired-interval.js';
+import { fillPage, markdown } from './page.js';
+import { type Study, type StudyOptions, studyOf } from './study.js';
+import { ALPHA, leastSpread } from './verdict.js';
 
 const LETTERS = ['a', 'b', 'c', 'd'] as const;
 type Letter = (typeof LETTERS)[number];
@@ -35,12 +37,11 @@ type Plan = (typeof PLANS)[keyof typeof PLANS];
 const EPISODES = 64 * 3;
 const SHOP_PAIRS = 4;
 const SHOP = ['warmStart.steps=400', 'training.steps=20', 'evaluation.every=20', 'evaluation.tasks=128'];
-const resultsOf = ({ results }: Plan) => readFile(join(import.meta.dirname, '../results', results), 'utf8');
 const LEARNS = { optimizer: { learningRate: 0.7 }, warmupSteps: 0 } as const;
 
 const table = (features: readonly string[], choices: readonly string[] = LETTERS) =>
   choiceTable({ features: [...features], choices: [...choices] });
-const answering = (absent?: string) => agent({ parse: oneOf(...LETTERS), sampling: { maxTokens: 1 }, absent });
+const answering = () => agent({ parse: oneOf(...LETTERS), sampling: { maxTokens: 1 } });
 const next = (letter: Letter): Letter => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length] ?? 'a';
 const task = z.object({ right: z.enum(LETTERS), odd: z.boolean() });
 const asked = ({ right }: z.output<typeof task>) => right.toUpperCase();
@@ -48,16 +49,39 @@ const asked = ({ right }: z.output<typeof task>) => right.toUpperCase();
 /** The part of a recipe that differs among the teams. */
 type Part = Pick<RecipeDefinition['input'], 'team' | 'model' | 'policies'>;
 
-/** Each team with the cut that it allows without a loss; undefined if it allows none. */
-const teams: Readonly<Record<string, { readonly planted?: string; readonly part: Part }>> = {
+/** Overrides that give agents other speakers, so that a policy has no agent any more. */
+const assigned = (assign: Readonly<Record<string, unknown>>, gone: string) => [
+  `assign=${JSON.stringify(assign)}`,
+  `policies.${gone}=null`,
+];
+/** Each reply of an agent that is left out. */
+const silent = frozen({ text: 'a' });
+const rounds = (...limits: readonly number[]) =>
+  Object.fromEntries(limits.map((limit) => [`rounds ${limit}`, [`limits.rounds=${limit}`]]));
+const model = (policy: string, smaller: ReturnType<typeof table>) => [
+  `policies.${policy}.model=${JSON.stringify(smaller)}`,
+];
+
+interface Planted {
+  /** The cut that the team allows without a loss; undefined if it allows none. */
+  readonly planted?: string;
+  readonly smaller: StudyOptions['smaller'];
+  readonly part: Part;
+}
+
+const teams: Readonly<Record<string, Planted>> = {
   /** The critic's verdict makes the solver answer again, which does not help it. */
   useless: {
     planted: 'without critic',
+    smaller: {
+      'without critic': assigned({ solver: 'solver', critic: silent }, 'critic'),
+      'one policy for solver+critic': assigned({ solver: 'solver', critic: 'solver' }, 'critic'),
+    },
     part: {
       team: defineTeam({
         name: 'useless',
         task,
-        agents: { solver: answering(), critic: answering('a') },
+        agents: { solver: answering(), critic: answering() },
         async play({ task: data, agents: { solver, critic } }) {
           const first = await solver(asked(data));
           const verdict = await critic(asked(data));
@@ -71,6 +95,7 @@ const teams: Readonly<Record<string, { readonly planted?: string; readonly part:
   /** Two solvers with one job, each for half of the tasks. */
   duplicate: {
     planted: 'one policy for even+odd',
+    smaller: { 'one policy for even+odd': assigned({ even: 'even', odd: 'even' }, 'odd') },
     part: {
       team: defineTeam({
         name: 'duplicate',
@@ -85,6 +110,7 @@ const teams: Readonly<Record<string, { readonly planted?: string; readonly part:
   /** A solver whose model is sixteen times as large as the job. */
   oversized: {
     planted: 'smaller solver',
+    smaller: { 'smaller solver': model('solver', table(QUESTIONS)) },
     part: {
       team: defineTeam({
         name: 'oversized',
@@ -97,7 +123,7 @@ const teams: Readonly<Record<string, { readonly planted?: string; readonly part:
         reward: ({ outcome }) => outcome,
       }),
       policies: {
-        solver: { ...LEARNS, model: table([...QUESTIONS, ...SPARE]), candidates: [{ model: table(QUESTIONS) }] },
+        solver: { ...LEARNS, model: table([...QUESTIONS, ...SPARE]) },
         checker: { ...LEARNS, model: table(QUESTIONS) },
       },
     },
@@ -105,6 +131,7 @@ const teams: Readonly<Record<string, { readonly planted?: string; readonly part:
   /** A loop of eight rounds: the second turns a hint into the answer, the others repeat it. */
   loop: {
     planted: 'rounds 2',
+    smaller: rounds(4, 2, 1),
     part: {
       team: defineTeam({
         name: 'loop',
@@ -122,13 +149,21 @@ const teams: Readonly<Record<string, { readonly planted?: string; readonly part:
       model: table([...QUESTIONS, ...AGAIN]),
     },
   },
-  /** Two agents with opposite jobs in two rounds, and a candidate that cannot say all answers. */
+  /** Two agents with opposite jobs in two rounds, and a smaller model that cannot say all answers. */
   needed: {
+    smaller: {
+      'without first': assigned({ first: silent, second: 'second' }, 'first'),
+      'without second': assigned({ first: 'first', second: silent }, 'second'),
+      ...rounds(1),
+      'smaller first': model('first', table([...QUESTIONS, ...AGAIN], LETTERS.slice(0, 3))),
+      'smaller second': model('second', table([...QUESTIONS, ...AGAIN], LETTERS.slice(0, 3))),
+      'one policy for first+second': assigned({ first: 'first', second: 'first' }, 'second'),
+    },
     part: {
       team: defineTeam({
         name: 'needed',
         task,
-        agents: { first: answering('a'), second: answering('a') },
+        agents: { first: answering(), second: answering() },
         limits: { rounds: 2 },
         async play({ task: data, agents: { first, second }, limits }) {
           const right = { first: 0, second: 0 };
@@ -143,14 +178,7 @@ const teams: Readonly<Record<string, { readonly planted?: string; readonly part:
         success: ({ outcome }) => (outcome.first + outcome.second) / 2,
       }),
       policies: Object.fromEntries(
-        ['first', 'second'].map((name) => [
-          name,
-          {
-            ...LEARNS,
-            model: table([...QUESTIONS, ...AGAIN]),
-            candidates: [{ model: table([...QUESTIONS, ...AGAIN], LETTERS.slice(0, 3)) }],
-          },
-        ]),
+        ['first', 'second'].map((name) => [name, { ...LEARNS, model: table([...QUESTIONS, ...AGAIN]) }]),
       ),
     },
   },
@@ -176,53 +204,48 @@ const recipeOf = (name: string, part: Part) =>
     evaluation: { every: 12, tasks: 64, samples: 3 },
   } as never);
 
-async function study(name: string, number: number, { pairs }: Plan) {
-  const { planted, part } = teams[name] as (typeof teams)[string];
+/** A study in a folder of its own, as a row of the results. The stored rows lack the list of differences. */
+async function rowOf(
+  [team, number, planted]: readonly [string, number, string | undefined],
+  recipe: string | RecipeDefinition,
+  options: Omit<StudyOptions, 'margin' | 'folder'>,
+) {
   const folder = await mkdtemp(join(tmpdir(), 'drmas-shape-'));
   const began = performance.now();
   try {
-    const result = await shapeTeam(thisProcess, recipeOf(name, part), {
-      ...{ margin: MARGIN, seeds: pairs, firstSeed: 1000 * number + 1, run: join(folder, 'study') },
-      ...{ threads: 1, parallel: 1 },
-    });
-    return row(name, number, planted, result, began);
+    const { whole, variants, chosen }: Study = await studyOf(recipe, { ...options, margin: MARGIN, folder });
+    return {
+      ...{ team, study: number, planted: planted ?? null, chosen: chosen ?? null, right: chosen === planted },
+      whole: { score: whole.score, tokens: whole.tokens },
+      variants: variants.map(({ name, verdict, pairs, runs, score, difference, p, price, tokens, differences }) => ({
+        ...{ name, verdict, pairs, runs, score, difference, p, price: price / whole.price, tokens, differences },
+      })),
+      seconds: (performance.now() - began) / 1000,
+    };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+function study(name: string, number: number, { pairs }: Plan) {
+  const { planted, smaller, part } = teams[name] as Planted;
+  return rowOf([name, number, planted], recipeOf(name, part), { smaller, pairs, firstSeed: 1000 * number + 1 });
 }
 
 /** A study of `shop`, with shorter runs than the recipe's: is its verifier needed? */
-async function shopStudy() {
-  const folder = await mkdtemp(join(tmpdir(), 'drmas-shape-'));
-  const began = performance.now();
-  try {
-    const result = await shapeTeam(thisProcess, 'shop', {
-      ...{ margin: MARGIN, seeds: SHOP_PAIRS, firstSeed: 1, cuts: ['drop'], set: SHOP },
-      ...{ run: join(folder, 'study'), threads: 1, parallel: 1 },
-    });
-    return row('shop', 1, 'without verifier', result, began);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+function shopStudy() {
+  const assign = { planner: 'planner', executor: 'executor', verifier: frozen({ text: '<complete>' }) };
+  return rowOf(['shop', 1, 'without verifier'], 'shop', {
+    smaller: { 'without verifier': assigned(assign, 'verifier') },
+    ...{ set: SHOP, pairs: SHOP_PAIRS, firstSeed: 1, warmStartSeed: 1 },
+  });
 }
 
-function row(team: string, number: number, planted: string | undefined, shape: Shape, began: number) {
-  const { whole, variants, chosen = null } = shape;
-  return {
-    ...{ team, study: number, planted: planted ?? null, chosen, right: chosen === (planted ?? null) },
-    whole: { score: whole.score, tokens: whole.tokens },
-    variants: variants.map(({ name, verdict, pairs, runs, score, mean, p, price, tokens }) => ({
-      ...{ name, verdict, pairs, runs, score, difference: mean, p, price: price / whole.price, tokens },
-    })),
-    seconds: (performance.now() - began) / 1000,
-  };
-}
-
-type Row = ReturnType<typeof row>;
+type Row = Awaited<ReturnType<typeof rowOf>>;
 
 /**
- * Whether a claim of the stored results also holds with the spread that the command now supposes at least. The results
- * were made with one episode's. The spread follows from the p value, which Holm's adjustment can only have raised.
+ * Whether a claim of the first results also holds with the spread that the second plan supposes at least. They were
+ * made with one episode's. The spread follows from the p value, which Holm's adjustment can only have raised.
  */
 function holdsNow({ difference, p }: Row['variants'][number], variants: number): boolean {
   const at = (spread: number) => [-1, 1, -1, 1, 0].map((side) => difference + side * spread);
@@ -236,57 +259,73 @@ function holdsNow({ difference, p }: Row['variants'][number], variants: number):
   return variants * oneSidedP(at(high), -MARGIN, least) <= ALPHA;
 }
 
-/** The counts of the plan, from the stored results, as a table. */
-function tableOf(results: string, { pairs }: Plan): string {
-  const rows = results
+const rowsOf = async ({ results }: Plan) =>
+  (await readFile(join(import.meta.dirname, '../results', results), 'utf8'))
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Row);
-  const average = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+const points = (difference: number) => (100 * difference).toFixed(1);
+
+/** The counts of a plan as a table. */
+function tableOf(rows: readonly Row[], plan: Plan): string {
   const percent = (share: number) => `${Math.round(100 * share)} %`;
+  const isFirst = plan === PLANS.first;
   const lines = [...new Set(rows.map(({ team }) => team))].map((team) => {
     const own = rows.filter((one) => one.team === team);
     const picked = own.flatMap(({ chosen, variants, whole }) => {
       const variant = variants.find(({ name }) => name === chosen);
       return variant === undefined ? [] : [{ share: variant.tokens / whole.tokens, difference: variant.difference }];
     });
-    const runs = average(own.map(({ variants }) => variants.reduce((sum, variant) => sum + variant.runs, 0)));
-    const planned = own[0]?.variants.length ?? 0;
-    const each = team === 'shop' ? SHOP_PAIRS : pairs;
-    const cells = [
+    const runs = mean(own.map(({ variants }) => variants.reduce((sum, variant) => sum + variant.runs, 0)));
+    const planned = (own[0]?.variants.length ?? 0) * (team === 'shop' ? SHOP_PAIRS : plan.pairs);
+    const holds = own.filter(
+      ({ right, chosen, variants }) =>
+        right && variants.every((one) => one.name !== chosen || holdsNow(one, variants.length)),
+    );
+    return [
       `\`${team}\``,
       own[0]?.planted ?? 'each part is needed',
       `${own.filter(({ right }) => right).length} of ${own.length}`,
-      `${own.filter(({ right, chosen, variants }) => right && variants.every((one) => one.name !== chosen || holdsNow(one, variants.length))).length} of ${own.length}`,
-      picked.length === 0 ? '' : percent(average(picked.map(({ share }) => share))),
-      picked.length === 0 ? '' : (100 * average(picked.map(({ difference }) => difference))).toFixed(1),
-      `${runs.toFixed(1)} of ${planned * each}`,
+      ...(isFirst ? [`${holds.length} of ${own.length}`] : []),
+      picked.length === 0 ? '' : percent(mean(picked.map(({ share }) => share))),
+      picked.length === 0 ? '' : points(mean(picked.map(({ difference }) => difference))),
+      `${runs.toFixed(1)} of ${planned}`,
     ];
-    return `| ${cells.join(' | ')} |`;
   });
-  return [
-    '| team | what it does not need | named | also by the present rule | tokens, of the whole team | score, difference in points | runs of variants |',
-    '|---|---|---|---|---|---|---|',
-    ...lines,
-  ].join('\n');
+  const later = ['tokens, of the whole team', 'score, difference in points', 'runs of smaller teams'];
+  const header = ['team', 'what it does not need', 'right', ...(isFirst ? ['right by the later rule'] : []), ...later];
+  return markdown(header, lines);
+}
+
+/** The studies of both plans that did not name a planted part. */
+function missedTable(all: Readonly<Record<string, readonly Row[]>>): string {
+  const rows = Object.entries(all).flatMap(([name, studies]) =>
+    studies.flatMap(({ team, study, planted, right, whole, variants }) => {
+      const variant = variants.find((one) => one.name === planted);
+      if (right || variant === undefined) return [];
+      const cells = [`${variant.pairs}`, points(whole.score), `+${points(variant.difference)}`, variant.p.toFixed(3)];
+      return [[name, `\`${team}\` ${study}`, ...cells]];
+    }),
+  );
+  return markdown(['plan', 'study', 'pairs', 'score of the whole team, %', 'smaller minus whole, points', 'p'], rows);
 }
 
 const words = process.argv.slice(2);
 const plan = words.includes('--first') ? PLANS.first : PLANS.second;
-/** Studies of a trial have seeds of their own, and are not in the results. */
-const numbers = words.includes('--trial') ? [0] : Array.from({ length: STUDIES }, (_, i) => plan.from + i);
+const chosen = words.filter((word) => /^\d+$/.test(word)).map(Number);
+const numbers = chosen.length > 0 ? chosen : Array.from({ length: STUDIES }, (_, i) => plan.from + i);
 const named = words.filter((word) => word in teams);
-if (words.includes('--summary'))
-  for (const one of Object.values(PLANS)) console.log(tableOf(await resultsOf(one), one));
-else if (words.includes('--page')) {
-  const page = join(import.meta.dirname, '../../docs/shape.md');
-  let text = await readFile(page, 'utf8');
-  for (const [name, one] of Object.entries(PLANS)) {
-    const marked = new RegExp(`(<!-- results: ${name} -->\\n)[\\s\\S]*?(<!-- end -->)`);
-    const filled = tableOf(await resultsOf(one), one);
-    text = text.replace(marked, (_, before: string, after: string) => `${before}${filled}\n${after}`);
-  }
-  await writeFile(page, text);
+if (words.includes('--summary') || words.includes('--page')) {
+  const all = { first: await rowsOf(PLANS.first), second: await rowsOf(PLANS.second) };
+  const { first, second } = all;
+  const tables = {
+    first: tableOf(first, PLANS.first),
+    second: tableOf(second, PLANS.second),
+    missed: missedTable(all),
+  };
+  if (words.includes('--page')) await fillPage(tables);
+  else console.log(Object.values(tables).join('\n\n'));
 } else if (words.includes('shop')) console.log(JSON.stringify(await shopStudy()));
 else
   for (const name of named.length > 0 ? named : Object.keys(teams))

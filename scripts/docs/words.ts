@@ -27,7 +27,6 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'docs/using-trained-agents.md': 1200,
   'docs/improving-prompts.md': 500,
   'docs/in-a-browser.md': 300,
-  'docs/shape.md': 500,
   'docs/questions.md': 1000,
   'docs/beyond-one-machine.md': 1500,
   'docs/estimators.md': 2500,

@@ -143,7 +143,7 @@ describe('the commands', () => {
       expect(names.filter((name) => name !== 'help')).toEqual(group.map(({ name }) => name));
     }
     expect(listed).not.toMatch(/^Commands:/m);
-    expect(commands.length).toBeLessThan(24);
+    expect(commands.length).toBeLessThan(23);
     expect(short.trim()).toBe('compare  drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1');
   });
 

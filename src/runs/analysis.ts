@@ -30,13 +30,7 @@ export {
   type MatchingGroup,
 } from './analysis/group-filter.js';
 export { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, TextPool, unpack } from './analysis/packed-texts.js';
-export {
-  bandOf,
-  oneSidedP,
-  type PairedDifference,
-  type PairedInterval,
-  pairedDifferences,
-} from './analysis/paired-interval.js';
+export { bandOf, type PairedDifference, type PairedInterval, pairedDifferences } from './analysis/paired-interval.js';
 export { payoffTable } from './analysis/payoffs.js';
 export { type RunFacts, RunFactsReader, type ScorePoint } from './analysis/run-facts.js';
 export { type EventsByKind, emptyLog, extendLog } from './analysis/run-log.js';
@@ -55,14 +49,6 @@ export {
   taskTitle,
   taskWords,
 } from './analysis/shown-episode.js';
-export {
-  type Figure,
-  figureText,
-  linearScale,
-  type PlottedPoint,
-  type Series,
-  scaleFor,
-} from './analysis/svg.js';
 export {
   type LoadedAgent,
   type TalkFacts,

@@ -102,6 +102,14 @@ describe('a frozen agent that a function answers for', () => {
     await expect(running).rejects.toThrow(told);
   });
 
+  it('or a constant text, which costs no tokens and repeats', async () => {
+    const definition = judgedBy(frozen({ text: '<approve>' }));
+    const { events } = await train(definition, { run: join(root, 'constant'), set: brief, threads: 1 });
+    const last = events.findLast((event) => event.type === 'evaluation');
+    expect(last?.agents.verifier?.tokens).toEqual({ read: 0, written: 0, trained: 0 });
+    expect(events.some((event) => event.type === 'warning' && event.code === 'endpoint.nondeterministic')).toBe(false);
+  });
+
   it('is not mistaken for another function with the same settings, and shares its limit with itself', async () => {
     const asked = { solver: 0, verifier: 0 };
     let [now, most] = [0, 0];

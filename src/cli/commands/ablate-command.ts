@@ -67,7 +67,7 @@ export const ablate = defineCommand({
 });
 
 /** Prints a line when a run starts, is evaluated or ends. */
-export function viewOf({ stdout, environment }: CommandContext): AblationView & { readonly width: number } {
+function viewOf({ stdout, environment }: CommandContext): AblationView {
   const screen = screenOf(stdout, environment);
   const { width } = screen;
   const status = new StatusLines(screen);
@@ -75,7 +75,6 @@ export function viewOf({ stdout, environment }: CommandContext): AblationView & 
   let steps = 0;
   const started = performance.now();
   return {
-    width,
     notify: (message) => say(...wrap(message, width)),
     onStart: (plan) => {
       steps = plan.runs[0]?.recipe.training.steps ?? 0;

@@ -49,6 +49,20 @@ function errorOf(act: () => unknown): RecipeError {
 }
 
 describe('resolveRecipe', () => {
+  it("sets the limits of the team's loops, by the names that it declares", () => {
+    const limited = { team: { ...team, limits: { rounds: 4, tries: 2 } } };
+    expect(resolve(['limits.rounds=2'], limited).team.limits).toEqual({ rounds: 2, tries: 2 });
+    expect(resolve([], limited).team.limits).toEqual({ rounds: 4, tries: 2 });
+    expect(errorOf(() => resolve(['limits.turns=2'], limited)).message).toMatch(/limits/);
+    expect(errorOf(() => resolve(['limits.rounds=0'], limited)).message).toMatch(/limits\.rounds/);
+  });
+
+  it('removes a policy without agents, also if an earlier override has set it', () => {
+    const overrides = ['policies.verifier.clipNorm=2', 'assign={"solver":"solver","verifier":"solver"}'];
+    expect(errorOf(() => resolve(overrides)).message).toMatch(/policies/);
+    expect(Object.keys(resolve([...overrides, 'policies.verifier=null']).policies)).toEqual(['solver']);
+  });
+
   it('keeps the settings of policies when the assignment changes, if all policies have the same settings', () => {
     const optimizer = { learningRate: 1e-6 };
     const alike = { policies: { solver: { optimizer }, verifier: { optimizer } } };

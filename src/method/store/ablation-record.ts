@@ -31,8 +31,6 @@ const recordSchema = z.object({
   firstSeed: z.int().min(0).optional(),
   warmStartSeed: z.int().min(0).optional(),
   baseline: z.string(),
-  /** The loss of score (0..1) that `drmas shape` accepts; absent in other ablations. */
-  margin: z.number().optional(),
   /** The summary for people and programs, after all runs have ended. It is computed again from the runs each time. */
   result: z.unknown().optional(),
 });
@@ -104,7 +102,6 @@ export async function requireSameAblation(directory: string, record: AblationRec
     'other code of the recipe': ({ recipe }: AblationRecord) => recipe.codeHash,
     'other --set': ({ recipe }: AblationRecord) => recipe.overrides,
     'another --warm-start-seed': ({ warmStartSeed }: AblationRecord) => warmStartSeed ?? null,
-    'another --margin': ({ margin }: AblationRecord) => margin ?? null,
   };
   const different = Object.entries(parts).find(([, part]) => contentHash(part(before)) !== contentHash(part(record)));
   if (different !== undefined)

@@ -26,6 +26,20 @@ describe('playScripted', () => {
     expect(score.agents.verifier).toBeCloseTo(3 / 4, 12);
   });
 
+  it("gives play the team's limits", async () => {
+    const team = defineTeam({
+      task: z.unknown(),
+      agents: { solver: agent() },
+      limits: { rounds: 2 },
+      async play({ agents: { solver }, limits }) {
+        for (let round = 0; round < limits.rounds; round++) await solver('go on');
+      },
+      reward: () => 0,
+    });
+    const { turns } = await playScripted(team, {}, { solver: ['a', 'b'] });
+    expect(turns.map(({ text }) => text)).toEqual(['a', 'b']);
+  });
+
   it('prices what a parser cannot read', async () => {
     const { turns } = await playScripted(digitTeam, task, { solver: ['?'], verifier: ['<approve>'] });
     expect(turns.map(({ valid, penalty }) => [valid, penalty])).toEqual([

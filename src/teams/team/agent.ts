@@ -16,8 +16,6 @@ export interface Agent<Value = unknown> {
   readonly invalidPenalty: number;
   /** The format in which the agent's models write tool calls; absent if the agent calls no tools. */
   readonly tools?: ToolFormatName;
-  /** The text that stands for each reply in a team without this agent; absent if the team needs the agent. */
-  readonly absent?: string;
 }
 
 /** The settings of `agent`. */
@@ -40,11 +38,6 @@ export interface AgentSpec<Value> {
   readonly invalidPenalty?: number;
   /** The format in which the agent's models write tool calls. Policies need it to call tools. */
   readonly tools?: ToolFormatName | undefined;
-  /**
-   * The text that stands for each reply in a team without this agent, such as `<approve>` for a verifier. `drmas shape`
-   * tries the team without the agents that have one. Default: the team needs the agent.
-   */
-  readonly absent?: string | undefined;
 }
 
 const specSchema = z.strictObject({
@@ -69,7 +62,6 @@ const specSchema = z.strictObject({
     .optional(),
   invalidPenalty: z.number().min(0).optional(),
   tools: z.enum(toolFormatNames).optional(),
-  absent: z.string().optional(),
 });
 
 const wholeText: Parser<string> = (text) => text;
@@ -112,6 +104,5 @@ export function agent(spec: AgentSpec<unknown> = {}): Agent {
     sampling: spec.sampling ?? {},
     invalidPenalty: spec.invalidPenalty ?? 0,
     ...(spec.tools === undefined ? {} : { tools: spec.tools }),
-    ...(spec.absent === undefined ? {} : { absent: spec.absent }),
   };
 }

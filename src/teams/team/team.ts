@@ -208,7 +208,7 @@ export interface TeamDefinition<
   readonly agents: A;
   /**
    * Limits of the loops in `play`, integers from 1 on by name, such as `{ rounds: 4 }`. `play` gets them as `limits`,
-   * and a recipe may set others (`limits.rounds=2`). `drmas shape` tries lower ones. Default: none.
+   * and a recipe may set others (`limits.rounds=2`), so that `drmas ablate` compares them. Default: none.
    */
   readonly limits?: L;
   /**

@@ -73,19 +73,6 @@ export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' |
       .default(1)
       .describe('Gradients with a larger norm are scaled down to this norm. 0 switches clipping off.'),
     price: priceSchema,
-    candidates: z
-      .array(
-        z.strictObject({
-          model: modelSchema.transform(completeModel).describe('The smaller model.'),
-          price: priceSchema,
-        }),
-      )
-      .min(1)
-      .readonly()
-      .optional()
-      .describe(
-        'Smaller models that `drmas shape` tries for this policy. Runs do not use them. There are none by default.',
-      ),
     epochs: count.default(1).describe("Passes over each step's samples."),
     miniBatches: count.default(1).describe('Updates in one pass. Each update takes an equal share of the samples.'),
     entropyCoefficient: nonNegative

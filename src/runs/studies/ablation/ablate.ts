@@ -90,17 +90,6 @@ export interface AblateOptions extends ComparedOptions {
   readonly onEnd?: (run: RunSummary) => void;
 }
 
-/** What a study built on an ablation adds to it. */
-export interface StudyOptions extends AblateOptions {
-  /** The loss of score that the study accepts. An ablation with another one cannot be resumed as this. */
-  readonly margin?: number;
-  /**
-   * Whether to leave a run out, asked before it begins.
-   * @param ended The runs that have ended so far
-   */
-  readonly skip?: (run: PlannedRun, ended: readonly RunSummary[]) => boolean;
-}
-
 /** An ablation with a checked request. */
 export interface AblationPlan {
   readonly directory: string;
@@ -146,7 +135,7 @@ export function ablate(recipe: string | RecipeDefinition, options: AblateOptions
 export async function ablateIn(
   place: RunPlace,
   recipe: string | RecipeDefinition,
-  options: StudyOptions,
+  options: AblateOptions,
 ): Promise<AblationResult> {
   const { threads, signal, protect, onNotice: notify } = options;
   const machine = nodeHost({ threads, signal, protect, notify });
@@ -175,7 +164,7 @@ export async function ablateIn(
 async function performPlan(
   { host: machine, ...setup }: AblationSetup,
   plan: Comparison,
-  options: StudyOptions,
+  options: AblateOptions,
 ): Promise<AblationResult> {
   const { directory } = setup;
   const { parallel = parallelFor(plan.runs[0]?.recipe, machine.threads) } = options;
@@ -210,7 +199,7 @@ interface Comparison {
 }
 
 /** The runs of the options, each with its recipe. @throws RecipeError */
-function comparisonOf(loaded: LoadedRecipe, options: StudyOptions): Comparison {
+function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
   const { set = [], seeds = 5, firstSeed = 1, warmStartSeed } = options;
   const { definition, name } = loaded;
   const resolve = (overrides: readonly string[]) =>
@@ -232,7 +221,6 @@ function comparisonOf(loaded: LoadedRecipe, options: StudyOptions): Comparison {
     ...(firstSeed === 1 ? {} : { firstSeed }),
     ...(warmStartSeed === undefined ? {} : { warmStartSeed }),
     baseline,
-    ...(options.margin === undefined ? {} : { margin: options.margin }),
   };
   return { variants, runs: planned.map((run) => ({ ...run, recipe: resolve(run.overrides) })), record };
 }
@@ -245,13 +233,12 @@ async function performAll(
   setup: AblationSetup,
   runs: readonly ResolvedRun[],
   together: number,
-  options: StudyOptions,
+  options: AblateOptions,
 ): Promise<RunSummary[]> {
   const summaries = new Map<string, RunSummary>();
   const jobs = runs.map((run) => ({
     lane: `warm start ${run.recipe.warmStart === undefined ? run.name : run.recipe.warmStart.seed}`,
     run: async (openLane: () => void) => {
-      if (options.skip?.(run, [...summaries.values()]) === true) return;
       const summary = await perform(setup, run, options, openLane);
       summaries.set(run.name, summary);
       options.onEnd?.(summary);

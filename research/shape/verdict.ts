@@ -1,5 +1,6 @@
 /** Which smaller team is as good: the rule that drops, the test that shows, and the choice of the cheapest. */
-import { holm, oneSidedP, type PairedInterval, pairedInterval } from '../../analysis/paired-interval.js';
+import { mean } from '@drmas/engine/math';
+import { holm, oneSidedP } from '../../src/runs/analysis/paired-interval.js';
 
 /** The error rate of the claim that a team is as good, over all variants together, and of dropping a good variant. */
 export const ALPHA = 0.05;
@@ -11,10 +12,8 @@ const FIRST_LOOK = 2;
 /** The scores of a variant and of the whole team. */
 export interface Compared {
   readonly name: string;
-  /** [pairs], the variant's score minus the whole team's, in the order of the seeds, for complete pairs. */
+  /** [pairs], the variant's score minus the whole team's, in the order of the seeds. */
   readonly differences: readonly number[];
-  /** Whether each of its runs has a score, apart from runs that a rule left out. */
-  readonly complete: boolean;
   /** The price of an episode, in any unit. */
   readonly price: number;
   /** Trained parameters. */
@@ -39,11 +38,13 @@ export interface Rule {
 export const leastSpread = ({ margin, episodes }: Pick<Rule, 'margin' | 'episodes'>): number =>
   Math.max(1 / episodes, Math.sqrt((margin * (1 - margin)) / episodes));
 
-export interface Verdict extends PairedInterval {
+export interface Verdict {
   readonly name: string;
   readonly pairs: number;
+  /** The mean of the differences. */
+  readonly difference: number;
   /** `shown`: the loss is below the margin. `dropped`: the loss is above it, after fewer pairs. `open`: neither. */
-  readonly verdict: 'shown' | 'dropped' | 'open' | 'failed';
+  readonly verdict: 'shown' | 'dropped' | 'open';
   /** Holm's adjusted p value of the test that the loss is below the margin. */
   readonly p: number;
 }
@@ -74,18 +75,18 @@ export function judge(
   whole: Pick<Compared, 'price' | 'trained'>,
   rule: Rule,
 ): { readonly verdicts: readonly Verdict[]; readonly chosen: string | undefined } {
-  const judged = variants.map(({ differences, complete }) => {
+  const judged = variants.map(({ differences }) => {
     const dropped = droppedAfter(differences, rule);
     const used = dropped === undefined ? differences : differences.slice(0, dropped);
-    const whole = complete && dropped === undefined && used.length === rule.pairs;
-    return { dropped, used, p: whole ? oneSidedP(used, -rule.margin, leastSpread(rule)) : 1 };
+    const isWhole = dropped === undefined && used.length === rule.pairs;
+    return { dropped, used, p: isWhole ? oneSidedP(used, -rule.margin, leastSpread(rule)) : 1 };
   });
   const ps = holm(judged.map(({ p }) => p));
-  const verdicts = variants.map(({ name, complete }, i): Verdict => {
+  const verdicts = variants.map(({ name }, i): Verdict => {
     const { dropped, used } = judged[i] as (typeof judged)[number];
     const p = ps[i] as number;
-    const ended = complete ? (p <= ALPHA ? 'shown' : 'open') : 'failed';
-    return { name, ...pairedInterval(used), pairs: used.length, verdict: dropped === undefined ? ended : 'dropped', p };
+    const verdict = dropped !== undefined ? 'dropped' : p <= ALPHA ? 'shown' : 'open';
+    return { name, pairs: used.length, difference: mean(used), verdict, p };
   });
   const priceOf = ({ price }: Pick<Compared, 'price'>) =>
     Math.abs(price - whole.price) <= SAME_PRICE * whole.price ? whole.price : price;

@@ -8,14 +8,16 @@ const STUDIES = 4000;
 const BOUND = ALPHA + 3 * Math.sqrt((ALPHA * (1 - ALPHA)) / STUDIES);
 
 const random = new RandomStream('shape', 1);
-const normal = () => Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
-const binomial = (n: number, p: number) =>
-  Array.from({ length: n }, () => Number(random.chance(p))).reduce((a, b) => a + b, 0) / n;
+const binomial = (n: number, p: number) => {
+  let solved = 0;
+  for (let i = 0; i < n; i++) if (random.chance(p)) solved++;
+  return solved / n;
+};
 const times = <T>(n: number, make: () => T): T[] => Array.from({ length: n }, make);
 const share = (happens: () => boolean) => times(STUDIES, happens).filter(Boolean).length / STUDIES;
 
 const compared = (name: string, differences: readonly number[], changes: Partial<Compared> = {}): Compared => ({
-  ...{ name, differences, complete: true, price: 50, trained: 10 },
+  ...{ name, differences, price: 50, trained: 10 },
   ...changes,
 });
 const whole = { price: 100, trained: 10 };
@@ -29,7 +31,7 @@ describe('the rule that drops', () => {
         const dropped = share(
           () =>
             droppedAfter(
-              times(pairs, () => -rule.margin + spread * normal()),
+              times(pairs, () => -rule.margin + spread * random.normal()),
               { ...rule, pairs },
             ) !== undefined,
         );
@@ -55,7 +57,7 @@ describe('the rule that drops', () => {
 describe('the claim that a team is as good', () => {
   it('is false in at most 5 % of studies if the loss is the margin, with normal differences', () => {
     for (const spread of [0.002, 0.02])
-      expect(share(() => claims(times(5, () => -rule.margin + spread * normal())))).toBeLessThanOrEqual(BOUND);
+      expect(share(() => claims(times(5, () => -rule.margin + spread * random.normal())))).toBeLessThanOrEqual(BOUND);
   });
 
   it('is false in at most 5 % of studies if the scores are few episodes, near 1', () => {
@@ -81,7 +83,7 @@ describe('the claim that a team is as good', () => {
       const variants = times(6, () =>
         compared(
           'a',
-          times(5, () => -rule.margin + 0.01 * normal()),
+          times(5, () => -rule.margin + 0.01 * random.normal()),
         ),
       );
       return judge(variants, whole, rule).chosen !== undefined;
@@ -89,12 +91,10 @@ describe('the claim that a team is as good', () => {
     expect(wrong).toBeLessThanOrEqual(BOUND);
   });
 
-  it('is not made from too few episodes, from one failed run, or from a pair that is missing', () => {
+  it('is not made from too few episodes, or if a pair is missing', () => {
     expect(claims([0, 0, 0, 0, 0])).toBe(true);
     expect(claims([0, 0, 0, 0, 0], { ...rule, episodes: 20 })).toBe(false);
     expect(claims([0, 0, 0, 0])).toBe(false);
-    const failed = judge([compared('a', [0, 0, 0, 0, 0], { complete: false })], whole, rule);
-    expect(failed).toMatchObject({ chosen: undefined, verdicts: [{ verdict: 'failed', p: 1 }] });
   });
 });
 
