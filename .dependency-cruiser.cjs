@@ -1,6 +1,6 @@
 // The walls: imports go downward in this list of rooms, through doors alone, and never in a circle. A room's doors are
 // the files directly in its folder (docs/decisions/075-rooms-and-recipes.md). `npm run house` measures the rest.
-const rooms = ['public', 'cli', 'dashboard', 'serve', 'runs', 'lab', 'cluster', 'method', 'tinker', 'gateway', 'teams'];
+const rooms = ['public', 'cli', 'dashboard', 'serve', 'runs', 'lab', 'cluster', 'method', 'gateway', 'teams'];
 /** The packages below the rooms of drmas. They know none of these. */
 const ABOVE = '^(src|recipes|apps|packages/dashboard)/';
 /** The doors of the engine that a page for people needs: values and texts, no kernels. */
@@ -96,6 +96,12 @@ module.exports = {
       name: 'the-engine-knows-nothing-above',
       severity: 'error',
       from: { path: '^packages/engine/', pathNot: TEST },
+      to: { path: `${ABOVE}|^packages/tinker/` },
+    },
+    {
+      name: 'tinker-knows-the-engine-alone',
+      severity: 'error',
+      from: { path: '^packages/tinker/', pathNot: TEST },
       to: { path: ABOVE },
     },
     {
@@ -118,11 +124,11 @@ module.exports = {
       to: { path: '^packages/', pathNot: '^packages/$2/', dependencyTypes: ['local'], dependencyTypesNot: ['aliased'] },
     },
     {
-      name: 'the-engine-is-entered-through-its-doors',
+      name: 'libraries-are-entered-through-their-doors',
       comment: 'Tests, and what only this repository has, may look inside: `@drmas/engine/internal/...`.',
       severity: 'error',
-      from: { path: ABOVE, pathNot: TEST },
-      to: { path: '^packages/engine/src/[^/]+/' },
+      from: { path: '^(src|recipes|apps|packages/([^/]+))/', pathNot: TEST },
+      to: { path: '^packages/(engine|tinker)/src/[^/]+/', pathNot: '^packages/$2/' },
     },
     {
       name: 'the-page-reads-what-runs-in-a-browser',

@@ -75,14 +75,20 @@ export const SUITES = {
     seconds: 300,
   },
   remote: {
-    paths: ['src/tinker/client', 'packages/engine/src/contract', 'test/contracts/backend', 'test/remote'],
+    paths: ['packages/tinker/src/client', 'packages/engine/src/contract', 'test/contracts/backend', 'test/remote'],
     seconds: 500,
   },
   s3: { paths: ['src/cluster/objects', 'src/method/store', 'test/s3'], seconds: 110 },
   sanitizers: { paths: ['packages/engine/native', 'scripts/sanitizers.ts', 'test/native'], seconds: 250 },
   schemas: { paths: ['packages/engine/src/base/core/validation', 'test/schemas'], seconds: 60 },
   servers: {
-    paths: ['packages/engine/src/base/platform', 'src/gateway', 'src/serve', 'src/tinker/server', 'test/servers'],
+    paths: [
+      'packages/engine/src/base/platform',
+      'src/gateway',
+      'src/serve',
+      'packages/tinker/src/server',
+      'test/servers',
+    ],
     seconds: 50,
   },
   site: {
@@ -100,7 +106,7 @@ export const SUITES = {
     paths: ['packages/engine/src/model/jinja', 'packages/engine/src/model/tool-formats', 'test/templates'],
     seconds: 150,
   },
-  tinker: { paths: ['src/tinker/server', 'test/tinker-sdk'], seconds: 80 },
+  tinker: { paths: ['packages/tinker/src/server', 'test/tinker-sdk'], seconds: 80 },
   tokenizers: { paths: ['packages/engine/src/model/tokenizers', 'test/tokenizers'], seconds: 120 },
   torch: {
     paths: [

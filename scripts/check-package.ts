@@ -16,9 +16,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { LIBRARIES } from './support/libraries.js';
 import { packAll, type Tarballs, unpackInto } from './support/packed-packages.js';
 import { typedPage } from './support/typed-page.js';
 
@@ -262,7 +263,7 @@ try {
   const tarballs = packAll(place);
   const directory = join(place, 'project');
   const installed = join(directory, 'node_modules', 'drmas');
-  const engine = join(directory, 'node_modules', '@drmas', 'engine');
+  const libraries = Object.keys(LIBRARIES).map((name) => join(directory, 'node_modules', name));
   unpackInto(join(directory, 'node_modules'), tarballs);
   // The package's dependencies are found in a parent folder, in this clone's packages.
   symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'), 'junction');
@@ -277,12 +278,12 @@ try {
     ),
     ...undocumented([
       ...['index.d.ts', 'runs/testing/index.d.ts'].map((file) => join(installed, 'dist/src', file)),
-      join(engine, 'dist/index.d.ts'),
+      ...libraries.map((folder) => join(folder, 'dist/index.d.ts')),
     ]).map((setting) => `${setting} shows no documentation in an editor`),
     ...unloadable(place, installed),
     ...unfollowable(place, installed),
     ...unusableAlone(place, tarballs),
-    ...[installed, engine]
+    ...[installed, ...libraries]
       .flatMap(missingSources)
       .map((line) => `a source map points to a file that does not ship: ${line}`),
     ...[
@@ -291,7 +292,8 @@ try {
       'recipes/math/recipe.ts',
       'recipes/repair/world.ts',
       'LICENSE',
-      ...['README.md', 'LICENSE', 'native/kernels.cpp', 'native/drmas.wasm', 'python/drmas_torch/__main__.py'].map(
+      ...libraries.flatMap((folder) => ['README.md', 'LICENSE'].map((file) => relative(installed, join(folder, file)))),
+      ...['native/kernels.cpp', 'native/drmas.wasm', 'python/drmas_torch/__main__.py'].map(
         (file) => `../@drmas/engine/${file}`,
       ),
     ]

@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { LIBRARIES } from './support/libraries.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Checks the types of a project. The compiler keeps what it learnt of each file by the hash of its text, in `dist`. */
@@ -34,7 +35,7 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
       '.dependency-cruiser.cjs',
       'src',
       'recipes',
-      'packages/engine/src',
+      ...Object.values(LIBRARIES).map((folder) => `${folder}/src`),
       'packages/dashboard/src',
       'apps/site/src',
     ],

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { temporaryRoot } from '../test/support/tiny-run.js';
+import { LIBRARIES } from './support/libraries.js';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const root = temporaryRoot();
@@ -22,8 +23,12 @@ it('writes the JavaScript of each source, and leaves nothing to take for a whole
   await writeFile(join(root, 'dist/.tsbuildinfo'), '{}');
   const tsx = join(repository, 'node_modules/tsx/dist/cli.mjs');
   await promisify(execFile)(process.execPath, [tsx, join(repository, 'scripts/compile.ts'), root]);
-  const places = { src: 'dist/src', recipes: 'dist/recipes', 'packages/engine/src': 'packages/engine/dist' };
-  const sources = Object.entries(places).map(async ([folder, place]) =>
+  const places = [
+    ['src', 'dist/src'],
+    ['recipes', 'dist/recipes'],
+    ...Object.values(LIBRARIES).map((folder) => [`${folder}/src`, `${folder}/dist`] as const),
+  ] as const;
+  const sources = places.map(async ([folder, place]) =>
     (await filesBelow(join(repository, folder))).map((name) => join(place, name)),
   );
   const expected = (await Promise.all(sources))

@@ -9,6 +9,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDashboard } from '../test/build-dashboard.js';
+import { LIBRARIES } from './support/libraries.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const compiler = join(root, 'node_modules/typescript-7/bin/tsc');
@@ -33,5 +34,6 @@ async function compile(folder: string, out: string): Promise<number> {
 
 /** Where the packages are written, each into `dist` of its folder: the repository, or a place of a test. */
 const out = process.argv[2] ?? root;
-const [engine, drmas] = await Promise.all([compile('packages/engine', out), compile('.', out), buildDashboard()]);
-process.exitCode = Math.max(engine, drmas);
+const folders = [...Object.values(LIBRARIES), '.'];
+const [codes] = await Promise.all([Promise.all(folders.map((folder) => compile(folder, out))), buildDashboard()]);
+process.exitCode = Math.max(...codes);

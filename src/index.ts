@@ -36,6 +36,7 @@ export { defineRecipe, frozen, pool, type RecipeDefinition, type RecipeInput } f
 
 import './gateway/index.js'; // its adapters add their connections to the types of agents
 
+export { tinker } from '@drmas/tinker';
 export { type Estimator, estimateAdvantages } from './runs/composition.js';
 export {
   type EvaluateOptions,
@@ -95,4 +96,3 @@ export {
   passAtK,
   tokenF1,
 } from './teams/tasks.js';
-export { tinker } from './tinker/client.js';

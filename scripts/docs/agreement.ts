@@ -41,7 +41,7 @@ function documented(): Documented[] {
       node: member(frozenNode(), 'endpoint'),
     },
     {
-      file: 'src/tinker/client/tinker-spec.ts',
+      file: 'packages/tinker/src/client/tinker-spec.ts',
       type: 'TinkerInput',
       node: member(settings.properties?.backend ?? {}, 'tinker'),
     },

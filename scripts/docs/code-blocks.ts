@@ -57,7 +57,7 @@ function exampleBlocks(page: string): Block[] {
 const lineOf = (text: string, index: number) => text.slice(0, index).split('\n').length;
 
 const sourceFiles = () =>
-  execFileSync('git', ['ls-files', '--', 'src/*.ts', 'packages/engine/src/*.ts'], { cwd: root, encoding: 'utf8' })
+  execFileSync('git', ['ls-files', '--', 'src/*.ts', 'packages/*/src/*.ts'], { cwd: root, encoding: 'utf8' })
     .split('\n')
     .filter(Boolean);
 

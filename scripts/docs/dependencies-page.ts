@@ -1,4 +1,5 @@
 /** docs/reference/dependencies.md: the software that an installed drmas consists of, from package-lock.json. */
+import { LIBRARIES } from '../support/libraries.js';
 import { type GeneratedFile, readPage, table } from './pages.js';
 
 interface Locked {
@@ -35,7 +36,8 @@ const partsOf = (license: string) => license.replace(/^\((.*)\)$/, '$1').split('
 export function dependenciesPage(): GeneratedFile {
   const lock: { packages: Record<string, Locked> } = JSON.parse(readPage('package-lock.json'));
   const dependenciesOf = (file: string): Record<string, string> => JSON.parse(readPage(file)).dependencies;
-  const dependencies = { ...dependenciesOf('package.json'), ...dependenciesOf('packages/engine/package.json') };
+  const folders = ['.', ...Object.values(LIBRARIES)];
+  const dependencies = Object.assign({}, ...folders.map((folder) => dependenciesOf(`${folder}/package.json`)));
   const installed = Object.entries(lock.packages)
     .filter(
       ([path, { link, dev, devOptional }]) =>
@@ -57,7 +59,7 @@ export function dependenciesPage(): GeneratedFile {
     );
   const text = [
     INTRODUCTION,
-    `## Named by drmas and its engine (${named.length})\n\n${rows(named)}`,
+    `## Named by drmas and its libraries (${named.length})\n\n${rows(named)}`,
     `## Which those need (${others.length})\n\n${rows(others)}`,
   ].join('\n\n');
   return { path: 'docs/reference/dependencies.md', text: `${text}\n` };

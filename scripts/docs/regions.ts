@@ -1,6 +1,7 @@
 /** The parts of pages that the code writes, by the name in their marks. */
 
 import { mean } from '@drmas/engine/math';
+import { type RefereeFinding, refereeCases } from '@drmas/tinker';
 import { amount } from '../../bench/report.js';
 import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
@@ -14,7 +15,6 @@ import { pairedInterval } from '../../src/runs/analysis/paired-interval.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { storedPlaces, storedSettings } from '../../src/runs/run/stored-data.js';
-import { type RefereeFinding, refereeCases } from '../../src/tinker/client.js';
 import { integrations, lastRun } from '../../test/support/integrations.js';
 import { hiddenBonus } from '../../test/support/stopping-game.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';

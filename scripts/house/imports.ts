@@ -19,13 +19,13 @@ const roomOf = (path: string) => /^(?:src|packages)\/([^/]+)\//.exec(path)?.[1];
 
 /**
  * The imports of sources, tests left out.
- * @param below The sources; those of drmas and its engine by default
+ * @param below The sources; those of drmas and its libraries by default
  * @param aliases The files for names of packages that a bundler replaces
  */
 export function importsOf(
   root: string,
   files: readonly string[],
-  below = /^(src|packages\/engine\/src)\/.*\.ts$/,
+  below = /^(src|packages\/(engine|tinker)\/src)\/.*\.ts$/,
   aliases: ReadonlyMap<string, string> = new Map(),
 ): Import[] {
   const sources = files.filter((path) => below.test(path) && !isTest(path));
@@ -76,8 +76,8 @@ function exportsTypesOnly({ isTypeOnly, exportClause }: ts.ExportDeclaration): b
 }
 
 function resolved(root: string, from: string, name: string): string {
-  const door = /^@drmas\/engine(?:\/([\w-]+))?$/.exec(name);
-  if (door !== null) return `packages/engine/src/${door[1] ?? 'index'}.ts`;
+  const door = /^@drmas\/(engine|tinker)(?:\/([\w-]+))?$/.exec(name);
+  if (door !== null) return `packages/${door[1]}/src/${door[2] ?? 'index'}.ts`;
   if (!name.startsWith('.')) return name;
   const path = normalize(join(dirname(from), name)).replace(/\.js$/, '.ts');
   return existsSync(join(root, path)) ? path : `${path}x`;

@@ -83,7 +83,7 @@ const TRAIN = 'src/method/training/train.ts';
 /** The program that trains in a browser tab, and its module for the package (apps/site/vite.config.ts). */
 const TAB = {
   entry: 'apps/site/src/run/worker.ts',
-  sources: /^(src|packages\/engine\/src|apps\/site\/src\/run|recipes)\/.*\.ts$/,
+  sources: /^(src|packages\/(engine|tinker)\/src|apps\/site\/src\/run|recipes)\/.*\.ts$/,
   aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'apps/site/src/run/drmas.ts'])),
 };
 const START = { file: 'src/runs/run/execute-run.ts', name: 'executeRun' };
@@ -110,7 +110,9 @@ function measures(): Measure[] {
       name: 'engines, backends and modules of Node that train.ts reaches',
       most: 0,
       items: reached.filter((path) =>
-        /^node:|^packages\/engine\/src\/(tensor|embedded|backends|endpoint|hub)\/|^src\/(tinker|cluster)\//.test(path),
+        /^node:|^packages\/engine\/src\/(tensor|embedded|backends|endpoint|hub)\/|^packages\/tinker\/|^src\/cluster\//.test(
+          path,
+        ),
       ),
     },
     {

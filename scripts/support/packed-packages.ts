@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LIBRARIES, type Library } from './libraries.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDERS = { drmas: '.', '@drmas/engine': 'packages/engine' } as const;
 
-export type Tarballs = Readonly<Record<keyof typeof FOLDERS, string>>;
+export type Tarballs = Readonly<Record<Library | 'drmas', string>>;
 
 /**
  * Packs what is built.
@@ -22,7 +22,8 @@ export function packAll(place: string): Tarballs {
     const [tarball = ''] = readdirSync(to);
     return join(to, tarball);
   };
-  return { drmas: pack(FOLDERS.drmas), '@drmas/engine': pack(FOLDERS['@drmas/engine']) };
+  const libraries = Object.entries(LIBRARIES).map(([name, folder]) => [name, pack(folder)] as const);
+  return { drmas: pack('.'), ...(Object.fromEntries(libraries) as Record<Library, string>) };
 }
 
 /** Unpacks the packages into a folder `node_modules`, without the packages that they need. */

@@ -2,5 +2,4 @@
 export { wholeAnswer } from './dialects/answer-parts.js';
 export type { ModelAnswer, ModelDelta, ModelRequest } from './dialects/dialect.js';
 export { modelApp, modelPolicy } from './dialects/model-app.js';
-export { bodyBytes, bodyText, parsedBody } from './dialects/request-body.js';
 export { beyondSampling, onceEach } from './dialects/request-fields.js';

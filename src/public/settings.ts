@@ -15,6 +15,7 @@ export type {
   WholeModelSpec,
 } from '@drmas/engine/model';
 export type { BytesSpec, SymbolsSpec } from '@drmas/engine/tokens';
+export type { TinkerInput } from '@drmas/tinker';
 export type { AgentName, AssignmentInput as Assignment } from '../method/recipe/define.js';
 export type { FrozenInput, PoolInput, PoolOptions } from '../method/recipe/frozen.js';
 export type { RecipeCode } from '../method/recipe/recipe.js';
@@ -34,4 +35,3 @@ export type {
 export type { RunStart } from '../runs/run/api.js';
 export type { AblationPlan } from '../runs/studies/ablation/ablate.js';
 export type { PlannedRun } from '../runs/studies/ablation/ablation-plan.js';
-export type { TinkerInput } from '../tinker/client/tinker-spec.js';

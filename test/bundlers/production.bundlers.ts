@@ -9,6 +9,7 @@ import { tinyDecoder } from '@drmas/engine/model';
 import { build as esbuild } from 'esbuild';
 import { build as vite } from 'vite';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { LIBRARIES } from '../../scripts/support/libraries.js';
 import { packAll, unpackInto } from '../../scripts/support/packed-packages.js';
 import { npmEnvironment } from '../support/npm-environment.js';
 import { freePort, ServerProcess } from '../support/server-process.js';
@@ -22,10 +23,8 @@ const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8')
 
 const dependenciesOf = async (folder: string) =>
   (await readJson(join(repository, folder, 'package.json'))).dependencies as Record<string, string>;
-const { '@drmas/engine': _, ...others } = {
-  ...(await dependenciesOf('packages/engine')),
-  ...(await dependenciesOf('.')),
-};
+const needed = await Promise.all([...Object.values(LIBRARIES), '.'].map(dependenciesOf));
+const others = Object.fromEntries(needed.flatMap(Object.entries).filter(([name]) => !(name in LIBRARIES)));
 
 /** Apps are in folders below the environment's, where they find the packages. */
 const installed = await npmEnvironment({

@@ -7,9 +7,9 @@ import { type PolicyHandle, PROJECTIONS, type WeightsSpec } from '@drmas/engine/
 import { RandomStream, randomKey } from '@drmas/engine/math';
 import { loadPolicy } from '@drmas/engine/node';
 import { nodeHost } from '@drmas/engine/platform';
+import { referee } from '@drmas/tinker/internal/client/referee/referee';
+import { TinkerBackend } from '@drmas/tinker/internal/client/tinker-backend';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { referee } from '../../src/tinker/client/referee/referee.js';
-import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { sampleOf } from '../support/samples.js';
 import { timeOfDay } from '../support/time-and-chance.js';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PROJECTIONS, type WeightsSpec } from '@drmas/engine/contract';
 import { nodeHost } from '@drmas/engine/platform';
+import { TinkerBackend } from '@drmas/tinker/internal/client/tinker-backend';
 import { describe, inject } from 'vitest';
-import { TinkerBackend } from '../../src/tinker/client/tinker-backend.js';
 import { backendContract } from '../contracts/backend/index.js';
 
 const remote = inject('remote');

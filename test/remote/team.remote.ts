@@ -7,6 +7,7 @@ import { mean } from '@drmas/engine/math';
 import { checkpoint, lora } from '@drmas/engine/model';
 import { loadPolicy } from '@drmas/engine/node';
 import { nodeFiles } from '@drmas/engine/platform';
+import { tinker } from '@drmas/tinker';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { z } from 'zod';
 import { defineRecipe } from '../../src/method/recipe/define.js';
@@ -15,7 +16,6 @@ import { resume, train } from '../../src/runs/run/api.js';
 import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
-import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { drmas } from '../support/command-line.js';
 import { SkyrlServer } from './server.js';
 

@@ -7,6 +7,7 @@ import type { Backend, WeightsSpec } from '@drmas/engine/contract';
 import { BackendError } from '@drmas/engine/errors';
 import { checkpoint, lora } from '@drmas/engine/model';
 import { nodeHost } from '@drmas/engine/platform';
+import { tinker } from '@drmas/tinker';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { backendOf } from '../../src/method/recipe/recipe.js';
@@ -20,7 +21,6 @@ import type { OpenBackend } from '../../src/runs/run/open-backends.js';
 import { openRun, prepareTasks } from '../../src/runs/run/open-run.js';
 import { requestContinuation } from '../../src/runs/run/request.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
-import { tinker } from '../../src/tinker/client/tinker-spec.js';
 import { drmas } from '../support/command-line.js';
 import { serveTinker, type TinkerServer } from '../support/serve-tinker.js';
 import { writeSymbolsModel } from '../support/tinker-fake/open.js';
@@ -134,7 +134,7 @@ describe('a team on the embedded engine and a server', () => {
       const code = `
         import { agent, checkpoint, defineRecipe, defineTeam, lora } from ${source('src/index.ts')};
         import { arithmetic } from ${source('src/teams/tasks/generated/arithmetic.ts')};
-        import { tinker } from ${source('src/tinker/client/tinker-spec.ts')};
+        import { tinker } from ${source('packages/tinker/src/client/tinker-spec.ts')};
         import { z } from ${source('node_modules/zod/index.js')};
         const team = defineTeam({
           name: 'one', task: z.object({ question: z.string(), answer: z.string() }),

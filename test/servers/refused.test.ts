@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { nodeHost } from '@drmas/engine/platform';
 import { bytesTokenizer } from '@drmas/engine/tokens';
+import { openTinker } from '@drmas/tinker/server';
 import { afterAll } from 'vitest';
 import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
 import { TalkService } from '../../src/dashboard/watch/talk/talk-service.js';
@@ -10,7 +11,6 @@ import { watchApp, watchGuard } from '../../src/dashboard/watch/watch-server.js'
 import { Gateway } from '../../src/gateway/agents/gateway/gateway.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import { modelServer } from '../../src/serve/models/model-server.js';
-import { openTinker } from '../../src/tinker/server/open-tinker.js';
 import { serverContract } from '../contracts/server.js';
 import { writeBaseModel } from '../support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../support/tiny-run.js';

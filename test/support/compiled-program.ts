@@ -1,9 +1,10 @@
 /** The command line, compiled, for tests that start it many times: passing its sources through a loader takes long. */
-import { copyFile, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { LIBRARIES } from '../../scripts/support/libraries.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -17,13 +18,16 @@ export interface CompiledProgram {
 export async function compiledProgram(): Promise<CompiledProgram> {
   const root = await mkdtemp(join(tmpdir(), 'drmas-program-'));
   await copyFile(join(repository, 'package.json'), join(root, 'package.json'));
-  const engine = 'packages/engine';
-  await mkdir(join(root, engine), { recursive: true });
-  await copyFile(join(repository, engine, 'package.json'), join(root, engine, 'package.json'));
-  for (const folder of [`${engine}/native`, 'node_modules'])
-    await symlink(join(repository, folder), join(root, folder), 'dir');
-  await mkdir(join(root, 'dist/node_modules/@drmas'), { recursive: true });
-  await symlink(join('../../..', engine), join(root, 'dist/node_modules/@drmas/engine'), 'dir');
+  const modules = join(root, 'node_modules');
+  await mkdir(join(modules, '@drmas'), { recursive: true });
+  for (const [name, folder] of Object.entries(LIBRARIES)) {
+    await mkdir(join(root, folder), { recursive: true });
+    await copyFile(join(repository, folder, 'package.json'), join(root, folder, 'package.json'));
+    await symlink(join(root, folder), join(modules, name), 'dir');
+  }
+  for (const name of await readdir(join(repository, 'node_modules')))
+    if (name !== '@drmas') await symlink(join(repository, 'node_modules', name), join(modules, name), 'dir');
+  await symlink(join(repository, 'packages/engine/native'), join(root, 'packages/engine/native'), 'dir');
   const settings = { platform: 'node', target: 'node20', format: 'esm', logLevel: 'error' } as const;
   const compile = (folder: string, entries: readonly string[], outbase: string) =>
     build({
@@ -32,6 +36,7 @@ export async function compiledProgram(): Promise<CompiledProgram> {
       outbase: join(repository, folder, outbase),
       outdir: join(root, folder, 'dist'),
     });
-  await Promise.all([compile(engine, ['src'], 'src'), compile('', ['src', 'recipes'], '')]);
+  const libraries = Object.values(LIBRARIES).map((folder) => compile(folder, ['src'], 'src'));
+  await Promise.all([...libraries, compile('', ['src', 'recipes'], '')]);
   return { main: join(root, 'dist/src/cli/main.js'), remove: () => rm(root, { recursive: true, force: true }) };
 }

@@ -1,7 +1,7 @@
 /** The embedded engine behind a port of this machine, as `drmas serve --tinker` puts it there. */
 
 import { listen, nodeHost } from '@drmas/engine/platform';
-import { openTinker, type TinkerRequest } from '../../src/tinker/server/open-tinker.js';
+import { openTinker, type TinkerRequest } from '@drmas/tinker/server';
 
 export interface TinkerServer {
   readonly url: string;

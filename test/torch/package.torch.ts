@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { LIBRARIES } from '../../scripts/support/libraries.js';
 import { packAll, unpackInto } from '../../scripts/support/packed-packages.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { torchPython } from './torch-python.js';
@@ -21,12 +22,9 @@ it.skipIf(!available)('trains from the packed package', async () => {
   // The sources as they are now: `dist` of a clone may be older.
   const compiled = join(place, 'compiled');
   await run(process.execPath, ['--import', 'tsx', 'scripts/compile.ts', compiled], repository);
-  for (const [name, dist] of [
-    ['drmas', 'dist'],
-    ['@drmas/engine', 'packages/engine/dist'],
-  ] as const) {
+  for (const [name, folder] of Object.entries({ drmas: '.', ...LIBRARIES })) {
     await rm(join(modules, name, 'dist'), { recursive: true, force: true });
-    await cp(join(compiled, dist), join(modules, name, 'dist'), { recursive: true });
+    await cp(join(compiled, folder, 'dist'), join(modules, name, 'dist'), { recursive: true });
   }
   // The packages' own packages are those of the clone.
   await symlink(join(repository, 'node_modules'), join(place, 'node_modules'), 'junction');

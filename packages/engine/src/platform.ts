@@ -12,7 +12,7 @@ export {
 export { readArchive, writeArchive } from './base/platform/formats/tar-archive.js';
 export { codeOf, flushDirectory, moveFile, nodeFiles, TEMPORARY, temporaryName } from './base/platform/node-files.js';
 export { nodeHost } from './base/platform/node-host.js';
-export { engineFolder, packageVersion } from './base/platform/package-version.js';
+export { packageVersion } from './base/platform/package-version.js';
 export { accessBy, type Guard, guardOf } from './base/platform/servers/guards.js';
 export { type GuardedApp, listen } from './base/platform/servers/listen.js';
 export { chosenToken, isEqual, isLoopback, newToken } from './base/platform/servers/token.js';

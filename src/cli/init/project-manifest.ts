@@ -3,7 +3,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { ArgumentError, isObject, messageOf } from '@drmas/engine/errors';
-import { engineFolder } from '@drmas/engine/platform';
+import { libraryFolders } from '../../teams/watchdog.js';
 
 /** The directory of this package, from its sources as from its compiled files. */
 export const packageRoot = dirname(createRequire(import.meta.url).resolve('drmas/package.json'));
@@ -146,11 +146,11 @@ function packages(target: string, kind: ProjectKind) {
   };
 }
 
-/** drmas; and its engine too if both were installed from files, because no registry has them then. */
+/** drmas; and its libraries too if they were installed from files, because no registry has them then. */
 function ownPackages(target: string): Entries {
-  const engine = specifier(target, '@drmas/engine', engineFolder());
-  const drmas = specifier(target, 'drmas', packageRoot);
-  return engine.endsWith('.tgz') ? { '@drmas/engine': engine, drmas } : { drmas };
+  const libraries = [...libraryFolders()].map(([name, folder]) => [name, specifier(target, name, folder)] as const);
+  const fromFiles = libraries.filter(([, place]) => place.endsWith('.tgz'));
+  return { ...Object.fromEntries(fromFiles), drmas: specifier(target, 'drmas', packageRoot) };
 }
 
 /**

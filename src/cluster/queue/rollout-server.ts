@@ -5,8 +5,8 @@ import { DialectError, isGoneForGood, issuesText, messageOf, TrainingError } fro
 import { excerpt, visible } from '@drmas/engine/host';
 import type { Episode } from '@drmas/engine/nouns';
 import { guardOf, isEqual, packageVersion } from '@drmas/engine/platform';
+import { bodyBytes } from '@drmas/engine/requests';
 import { Hono } from 'hono';
-import { bodyBytes } from '../../gateway/dialects.js';
 import type { GatewaySettings } from '../../gateway/settings.js';
 import type { RecipeCode } from '../../method/recipe.js';
 import type { RolloutContext } from '../../teams/rollout.js';

@@ -1,10 +1,10 @@
 import { exactJson } from '@drmas/engine/errors';
+import { parsedBody } from '@drmas/engine/requests';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { dialectContract } from '../../../test/contracts/dialect.js';
 import { messagesDialect } from './messages-dialect.js';
 import { modelApp } from './model-app.js';
-import { parsedBody } from './request-body.js';
 
 const plain = { model: 'solver', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] };
 const withBlock = (block: unknown, role = 'user') => ({ ...plain, messages: [{ role, content: [block] }] });

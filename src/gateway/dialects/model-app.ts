@@ -2,13 +2,13 @@
 
 import { DialectError, EpisodeOverError, exactJson, messageOf, suggestion } from '@drmas/engine/errors';
 import { visible } from '@drmas/engine/host';
+import { bodyText, MOST_BYTES, parsedBody } from '@drmas/engine/requests';
 import { type Context, Hono } from 'hono';
 import { openAiError, wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
-import { bodyText, MOST_BYTES, parsedBody } from './request-body.js';
 import { responsesDialect } from './responses-dialect.js';
 
 /** The credentials and the path of a request. */

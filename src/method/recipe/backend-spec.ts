@@ -3,8 +3,8 @@
 import type { embeddedSchema } from '@drmas/engine/embedded';
 import type { Secret } from '@drmas/engine/host';
 import type { modelKindOf } from '@drmas/engine/model';
+import type { server } from '@drmas/tinker';
 import type { z } from 'zod';
-import type { server } from '../../tinker/client.js';
 
 /** The schema of a recipe's section `backend`. */
 export type BackendSchema = z.ZodDiscriminatedUnion<[typeof embeddedSchema, (typeof server)['schema']], 'type'>;

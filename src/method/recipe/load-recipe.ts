@@ -3,7 +3,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject, messageOf, RecipeError, suggestion } from '@drmas/engine/errors';
-import { engineFolder, importUserModule } from '@drmas/engine/platform';
+import { importUserModule } from '@drmas/engine/platform';
+import { libraryFolders } from '../../teams/watchdog.js';
 import { codeHash, localFiles } from './code-hash.js';
 import type { RecipeDefinition } from './define.js';
 import { withLossModules } from './plugins/import-losses.js';
@@ -102,7 +103,7 @@ const packageRoot = fileURLToPath(new URL(ownExtension === '.js' ? '../../../../
 const notTheirs = [
   join(packageRoot, 'src', sep),
   join(packageRoot, 'dist', sep),
-  join(engineFolder(), sep),
+  ...[...libraryFolders().values()].map((folder) => join(folder, sep)),
   `${sep}node_modules${sep}`,
   'node:',
   'data:',

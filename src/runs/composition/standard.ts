@@ -4,11 +4,11 @@ import type { BackendDeclaration } from '@drmas/engine/backends';
 import { SAMPLER_KEY, samplerSchema } from '@drmas/engine/endpoints';
 import { losses } from '@drmas/engine/loss';
 import { embedded } from '@drmas/engine/node';
+import { server } from '@drmas/tinker';
 import { table } from '../../lab/backend.js';
 import { labEstimators, labLosses } from '../../lab/index.js';
 import { estimators } from '../../method/advantage.js';
 import type { Lists } from '../../method/recipe.js';
-import { server } from '../../tinker/client.js';
 import { trackers } from '../trackers/index.js';
 
 /** The backends of this package, one row each. */

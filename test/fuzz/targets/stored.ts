@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fitsSchema } from '@drmas/engine/errors';
 import { parseJson } from '@drmas/engine/formats';
+import { readSaved } from '@drmas/tinker/internal/client/saved-policy';
 import { readAblation, variantsOf } from '../../../src/method/store/ablation-record.js';
 import { Checkpoints } from '../../../src/method/store/checkpoint-files.js';
 import { readEpisodes } from '../../../src/method/store/episode-files.js';
 import { readImprovement, readRounds } from '../../../src/method/store/improvement-record.js';
 import { lockHolder } from '../../../src/method/store/run-lock.js';
 import { importTraces, readTracedTeam } from '../../../src/runs/traces/import-traces.js';
-import { readSaved } from '../../../src/tinker/client/saved-policy.js';
 import { memoryFiles } from '../../support/memory-files.js';
 import type { Target } from '../target.js';
 

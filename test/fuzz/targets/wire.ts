@@ -7,11 +7,11 @@ import { endpointSchema } from '@drmas/engine/endpoints';
 import { hubClient } from '@drmas/engine/internal/hub/hub-client';
 import { openEndpoint } from '@drmas/engine/node';
 import { readArchive } from '@drmas/engine/platform';
+import { futureAnswer, passAnswer, sampleAnswer, savedAnswer } from '@drmas/tinker/internal/client/wire/answers';
+import { checkedSample, rowOf } from '@drmas/tinker/internal/client/wire/datum';
+import { Http } from '@drmas/tinker/internal/client/wire/http';
 import type { z } from 'zod';
 import { searchR1Retriever } from '../../../src/teams/tasks/retrieval/search-r1.js';
-import { futureAnswer, passAnswer, sampleAnswer, savedAnswer } from '../../../src/tinker/client/wire/answers.js';
-import { checkedSample, rowOf } from '../../../src/tinker/client/wire/datum.js';
-import { Http } from '../../../src/tinker/client/wire/http.js';
 import type { Target } from '../target.js';
 
 const STATUSES = [200, 200, 200, 200, 201, 204, 304, 307, 400, 401, 404, 408, 409, 422, 429, 500, 503];

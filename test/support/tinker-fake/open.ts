@@ -4,11 +4,11 @@ import { type DecoderConfig, PROJECTIONS, type WeightsSpec } from '@drmas/engine
 import { checkpoint, lora } from '@drmas/engine/model';
 import { nodeHost } from '@drmas/engine/platform';
 import { createTokenizer } from '@drmas/engine/tokens';
+import { type TinkerInput, tinker } from '@drmas/tinker';
+import { TinkerBackend } from '@drmas/tinker/internal/client/tinker-backend';
+import type { TinkerSpec } from '@drmas/tinker/internal/client/tinker-spec';
 import type { RecipeInput } from '../../../src/method/recipe/define.js';
 import { arithmeticSymbols } from '../../../src/teams/tasks/generated/arithmetic.js';
-import { TinkerBackend } from '../../../src/tinker/client/tinker-backend.js';
-import type { TinkerSpec } from '../../../src/tinker/client/tinker-spec.js';
-import { type TinkerInput, tinker } from '../../../src/tinker/client/tinker-spec.js';
 import { tinyRecipe } from '../tiny-run.js';
 import { writeBaseModel } from './base-model.js';
 import type { FakeOptions } from './options.js';

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { ArgumentError, messageOf } from '@drmas/engine/errors';
 import type { Host } from '@drmas/engine/host';
 import { chosenToken, type GuardedApp, listen, newToken, nodeHost } from '@drmas/engine/platform';
+import { openTinker, type TinkerRequest } from '@drmas/tinker/server';
 import {
   type AgentModelsRequest,
   followRun,
@@ -10,7 +11,6 @@ import {
   openAgentModels,
   trainedSchemas,
 } from '../../../serve/index.js';
-import { openTinker, type TinkerRequest } from '../../../tinker/server.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import {

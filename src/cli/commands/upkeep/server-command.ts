@@ -3,13 +3,7 @@ import { ArgumentError } from '@drmas/engine/errors';
 import { Secret } from '@drmas/engine/host';
 import { loadPolicy } from '@drmas/engine/node';
 import { packageVersion } from '@drmas/engine/platform';
-import {
-  PROFILE_NAMES,
-  type RefereeFinding,
-  type RefereeReport,
-  referee,
-  refereeCases,
-} from '../../../tinker/client.js';
+import { PROFILE_NAMES, type RefereeFinding, type RefereeReport, referee, refereeCases } from '@drmas/tinker';
 import { interruptedForGood, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { choice, decimal, integer, repeated, text, toggle } from '../../flags.js';

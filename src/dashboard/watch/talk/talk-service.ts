@@ -4,10 +4,10 @@ import { messageOf, RunError } from '@drmas/engine/errors';
 import { waitMs } from '@drmas/engine/host';
 import { turnText } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
+import { bodyText, parsedBody } from '@drmas/engine/requests';
 import type { Hono } from 'hono';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
-import { bodyText, parsedBody } from '../../../gateway/dialects.js';
 import { RunDirectory } from '../../../method/store.js';
 import {
   type LoadedAgent,

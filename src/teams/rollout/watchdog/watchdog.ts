@@ -9,8 +9,9 @@ import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
 import { waitMs } from '@drmas/engine/host';
-import { currentScope, engineFolder, startWorker } from '@drmas/engine/platform';
+import { currentScope, startWorker } from '@drmas/engine/platform';
 import { placeOf } from '../episode-failure.js';
+import { libraryFolders } from './library-folders.js';
 import {
   BEATS,
   END_AFTER,
@@ -75,9 +76,10 @@ export function watchTeams(endAfterMs: number): () => void {
   return () => void Atomics.sub(numbers, WATCHING, 1);
 }
 
-/** The code of drmas: `dist/src` if it was compiled, else `src`, and the package of the engine. */
+/** The code of drmas: `dist/src` if it was compiled, else `src`, and its libraries. */
 const own = fileURLToPath(new URL('../../../', import.meta.url));
-const ours = [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), join(engineFolder(), sep)];
+const libraries = [...libraryFolders().values()].map((folder) => join(folder, sep));
+const ours = [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), ...libraries];
 
 /** The frames in which drmas calls a callback of a team. */
 const WRAPPER = /[\\/]async-scopes\.[jt]s:/;

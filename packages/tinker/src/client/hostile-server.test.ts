@@ -5,11 +5,11 @@ import { BackendError } from '@drmas/engine/errors';
 import { randomKey } from '@drmas/engine/math';
 import type { TrainingSample } from '@drmas/engine/nouns';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { plainAdamW } from '../../../test/support/adamw.js';
-import { repeatedly } from '../../../test/support/time-and-chance.js';
-import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
-import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
-import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { plainAdamW } from '../../../../test/support/adamw.js';
+import { repeatedly } from '../../../../test/support/time-and-chance.js';
+import { writeBaseModel } from '../../../../test/support/tinker-fake/base-model.js';
+import { adapterOn, openOnFake } from '../../../../test/support/tinker-fake/open.js';
+import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 
 const root = temporaryRoot();
 let directory = '';

@@ -1,2 +1,2 @@
-/** Door of `tinker`: a server of the Tinker protocol. */
+/** A server of the Tinker protocol. */
 export { openTinker, type TinkerRequest } from './server/open-tinker.js';

@@ -4,10 +4,10 @@ import { readdirSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serveTinker, type TinkerServer } from '../../../test/support/serve-tinker.js';
-import { processorSeconds } from '../../../test/support/time-and-chance.js';
-import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
-import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { serveTinker, type TinkerServer } from '../../../../test/support/serve-tinker.js';
+import { processorSeconds } from '../../../../test/support/time-and-chance.js';
+import { writeBaseModel } from '../../../../test/support/tinker-fake/base-model.js';
+import { temporaryRoot } from '../../../../test/support/tiny-run.js';
 
 const root = temporaryRoot();
 let directory = '';

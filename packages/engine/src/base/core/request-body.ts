@@ -1,4 +1,6 @@
-import { DialectError, nestsTooDeep, parseWithSources } from '@drmas/engine/errors';
+import { DialectError } from './errors.js';
+import { parseWithSources } from './exact-json.js';
+import { nestsTooDeep } from './validation/objects.js';
 
 /** Far more than any model's context; a conversation of a million tokens has about 5 MB. */
 export const MOST_BYTES = 16e6;

@@ -1,12 +1,12 @@
 /** The referee on our own server, which keeps all rules, and on stand-ins for servers that are known to break some. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drmas } from '../../../../test/support/command-line.js';
-import { serveTinker, type TinkerServer } from '../../../../test/support/serve-tinker.js';
-import { writeBaseModel } from '../../../../test/support/tinker-fake/base-model.js';
-import type { FakeBehaviour, FakeName, FakeOptions } from '../../../../test/support/tinker-fake/options.js';
-import { TinkerFake } from '../../../../test/support/tinker-fake/server.js';
-import { temporaryRoot } from '../../../../test/support/tiny-run.js';
+import { drmas } from '../../../../../test/support/command-line.js';
+import { serveTinker, type TinkerServer } from '../../../../../test/support/serve-tinker.js';
+import { writeBaseModel } from '../../../../../test/support/tinker-fake/base-model.js';
+import type { FakeBehaviour, FakeName, FakeOptions } from '../../../../../test/support/tinker-fake/options.js';
+import { TinkerFake } from '../../../../../test/support/tinker-fake/server.js';
+import { temporaryRoot } from '../../../../../test/support/tiny-run.js';
 import { probeServer } from '../probe/server-probe.js';
 import { knownProfile, PROFILES, type ServerProfile } from '../server-profile.js';
 import { defaultTiming } from '../wire/http.js';

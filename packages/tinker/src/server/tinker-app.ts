@@ -2,9 +2,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { DialectError, DrmasError, messageOf } from '@drmas/engine/errors';
 import { accessBy, type GuardedApp, guardOf, writeArchive } from '@drmas/engine/platform';
+import { bodyBytes, bodyText, parsedBody } from '@drmas/engine/requests';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { bodyBytes, bodyText, parsedBody } from '../../gateway/dialects.js';
 import * as bodies from './bodies.js';
 import { Futures, type Outcome } from './pending-requests.js';
 import { readPassRequest, writePassOutput, writeSampleOutput } from './protobuf.js';
