@@ -35,7 +35,9 @@ export function agentHealth(turns: readonly PlayedTurn[], weights?: PartWeights)
   return {
     duplicates: duplicates(turns),
     ...(share === undefined ? {} : { chance: share }),
-    rewardedInvalid: mean(invalid.map(({ advantage }) => (best(advantage) > 0 ? 1 : 0))),
+    ...(invalid.length === 0
+      ? {}
+      : { rewardedInvalid: mean(invalid.map(({ advantage }) => Number(best(advantage) > 0))) }),
     groups: kindsOf(
       groups,
       ({ episode, turn }) => agentReward(episode, turn.agent) + costFor(episode, turn.agent),

@@ -21,7 +21,7 @@ const READINGS = {
   spread: ({ health }) => health.groupSpread,
   duplicates: ({ health }) => health.duplicates,
   /** The share of turns that are invalid and have a positive advantage. */
-  garbage: ({ invalid, health }) => invalid * health.rewardedInvalid,
+  garbage: ({ invalid, health }) => invalid * (health.rewardedInvalid ?? 0),
 } as const satisfies Record<string, (agent: AgentStep) => number | undefined>;
 
 /** Means of the measurements. NaN if no step measured it, so that no comparison holds. */

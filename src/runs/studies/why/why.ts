@@ -10,7 +10,7 @@ import { RunError } from '@drmas/engine/errors';
 import type { Step } from '@drmas/engine/events';
 import type { PlayProgress } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
-import { type Episode, type EpisodeGroup, successOf } from '@drmas/engine/nouns';
+import { type Episode, type EpisodeGroup, successOf, withoutUnscored } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
 import { keepState, loadCheckpoint, openTraining } from '../../../method/checkpoints.js';
 import {
@@ -305,7 +305,7 @@ class Question {
   /** @param evaluated The episodes of the held-out tasks under the current weights, if they were played */
   async #effects(answers: readonly PolicyAnswers[], evaluated?: readonly EpisodeGroup[]): Promise<Effects> {
     const logprob = await logprobOf(this.#run, answers);
-    const episodes = (evaluated ?? (await this.#evaluated())).flatMap((group) => group.episodes);
+    const episodes = withoutUnscored(evaluated ?? (await this.#evaluated())).flatMap((group) => group.episodes);
     return { logprob, score: mean(episodes.map(successOf)) };
   }
 
@@ -340,7 +340,7 @@ function guessedGroups(groups: readonly EpisodeGroup[], guesses: ReadonlyMap<Epi
   return groups
     .map((group, i) => {
       const { task, episodes } = group;
-      const reward = mean(episodes.map(({ score }) => score.team));
+      const reward = mean(withoutUnscored([group]).flatMap((scored) => scored.episodes.map(({ score }) => score.team)));
       const guess = all === 0 ? 0 : (sums[i] as number) / all;
       const cause: Cause = { kind: 'group', name: task.id, reward, episodes: episodes.length, guess };
       return { cause, group };

@@ -62,10 +62,12 @@ export interface LossTerms {
 export interface AgentStep extends LossTerms {
   /** True for an agent that does not train: its norm and its loss are 0, its inflation is 1. */
   readonly frozen?: true;
+  /** All of its turns, also in failed episodes; so are `invalid`, `responseTokens` and the other measures of texts. */
   readonly turns: number;
+  /** Of the turns that an update may learn from: `training.failedEpisodes` says which failed episodes are left out. */
   readonly rewardMean: number;
   readonly rewardStd: number;
-  /** The mean of each named part of the agent's reward. Absent if the reward has no named parts. */
+  /** The mean of each named part of the agent's reward, over such episodes. Absent if the reward has no named parts. */
   readonly parts?: Readonly<Record<string, number>>;
   /** The share of turns whose output was invalid. */
   readonly invalid: number;

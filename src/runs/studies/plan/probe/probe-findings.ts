@@ -9,6 +9,7 @@ import {
   type Turn,
   trainedTurns,
   turnReward,
+  withoutUnscored,
 } from '@drmas/engine/nouns';
 import type { AgentCalls } from '../../../../method/advantage.js';
 import {
@@ -28,6 +29,7 @@ import {
 } from '../../../../method/advantage.js';
 import { rewardRecord, type StepAdvantages, stepAdvantages } from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
+import { applyFailureRule } from '../../../../teams/rollout.js';
 import { bootstrapInterval } from '../../../../teams/tasks.js';
 
 /** The usual estimators whose advantages do not depend on the scale of the rewards. */
@@ -111,7 +113,11 @@ export function probeFindings(
   measured: Readonly<Record<string, number>> = {},
 ): ProbeFindings {
   const { episodes } = advantages;
-  const perTask = groups.map((group) => group.episodes.map(successOf));
+  // As evaluations count them: an episode without a score says nothing about the team.
+  const scored = withoutUnscored(groups).filter((group) => group.episodes.length > 0);
+  // As a step has them: policies learn from no other failed episode.
+  const lessons = applyFailureRule(groups, recipe.training.failedEpisodes);
+  const perTask = scored.map((group) => group.episodes.map(successOf));
   const { level } = recipe.evaluation;
   const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
   const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
@@ -119,7 +125,7 @@ export function probeFindings(
     [recipe.advantage.type, advantages],
     ...others.map((advantage): [string, StepAdvantages] => [
       advantage.type,
-      stepAdvantages({ estimator: openEstimator(advantage), agents: recipe.agents }, groups),
+      stepAdvantages({ estimator: openEstimator(advantage), agents: recipe.agents }, lessons),
     ]),
   ];
   return {
@@ -128,10 +134,10 @@ export function probeFindings(
     episodes: episodes.length,
     success: { mean: success, low, high, level },
     best: mean(perTask.map((scores) => Math.max(...scores))),
-    reward: mean(groups.map((group) => mean(group.episodes.map(({ score }) => score.team)))),
-    groups: groupFindings(groups, advantages),
+    reward: mean(scored.map((group) => mean(group.episodes.map(({ score }) => score.team)))),
+    groups: groupFindings(lessons, advantages),
     repeated: repeated(groups) / Math.max(1, episodes.length),
-    agents: agentFindings(advantages, measured),
+    agents: agentFindings(advantages, lessons, measured),
     estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(each)])),
     ...(episodes.some(({ score }) => score.metrics !== undefined)
       ? { metrics: meansByKey(episodes.map(({ score }) => score.metrics ?? {})) }
@@ -168,22 +174,27 @@ function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvan
   };
 }
 
+/** Rewards are those of the turns that policies may learn from; texts are measured in all episodes. */
 function agentFindings(
   { episodes, inflation, ownShare, calls }: StepAdvantages,
+  lessons: readonly EpisodeGroup[],
   measured: Readonly<Record<string, number>>,
 ): Record<string, AgentFindings> {
-  const played = episodes.flatMap((episode) => episode.turns.map((turn) => ({ episode, turn })));
-  const batch = new TurnBatch(played.map(({ episode, turn }) => rewardRecord(episode, turn)));
-  const rewards = agentRewards(batch, episodes.length);
+  const learnt = lessons.flatMap((group) => group.episodes);
+  const batch = new TurnBatch(learnt.flatMap((episode) => episode.turns.map((turn) => rewardRecord(episode, turn))));
+  const rewards = agentRewards(batch);
   return Object.fromEntries(
     batch.agentNames.sort().map((agent): [string, AgentFindings] => {
-      const turns = played.map(({ turn }) => turn).filter((turn) => turn.agent === agent);
+      const turns = episodes.flatMap((episode) => episode.turns.filter((turn) => turn.agent === agent));
       const share = (of: (turn: Turn) => boolean) => mean(turns.map((turn) => Number(of(turn))));
-      const { groupSpread: _, ...earned } = rewards[agent] as AgentRewards;
+      const { rewardMean, rewardStd } = rewards[agent] as AgentRewards;
       return [
         agent,
         {
-          ...earned,
+          turns: turns.length,
+          callsPerEpisode: turns.length / Math.max(1, episodes.length),
+          rewardMean,
+          rewardStd,
           invalid: share(({ valid }) => !valid),
           cut: share(({ finishReason }) => finishReason === 'length'),
           responseTokens: mean(turns.map(responseTokens)),

@@ -18,8 +18,8 @@ export interface AgentHealth {
   readonly groupSpread: number;
   /** The share of turns whose text the agent wrote in another episode of the task too. */
   readonly duplicates: number;
-  /** The share of the agent's invalid turns that got a positive advantage. */
-  readonly rewardedInvalid: number;
+  /** The share of the agent's invalid turns that got a positive advantage. Absent if no turn was invalid. */
+  readonly rewardedInvalid?: number;
   /**
    * The share of chance in the agent's rewards: the variance of the rewards of equal texts of a task, over the variance
    * of all of its rewards of that task. 0: the text decides; 1: it decides nothing. Absent if texts hardly repeat.
