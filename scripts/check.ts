@@ -40,7 +40,7 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
       'apps/site/src',
     ],
   ],
-  unused: [['npx', '--no-install', 'knip']],
+  unused: [['npx', '--no-install', 'knip', '--cache', '--cache-location', 'dist/check/knip']],
   generated: [['npx', '--no-install', 'tsx', 'scripts/generate-kernels.ts', 'check']],
 };
 const SOURCES = Object.keys(parts).filter((name) => name !== 'docs');

@@ -127,10 +127,18 @@ export function hiddenBonus(game: StoppingGame, estimator: OpenEstimator, size: 
   const decisions = game.most - 1;
   const signals = signalsOf(game, estimator);
   const [going, stopping] = [new Float64Array(decisions), new Float64Array(decisions)];
-  forEachGroup(coursesOf(game), size, (group, probability) => {
-    const records = group.flatMap((course, episode) =>
-      recordsOf(game, course, episode).map((record) => ({ ...record, ...signals(record) })),
-    );
+  const courses = coursesOf(game);
+  // The turns of each course as each episode of a group.
+  const known = new Map(
+    courses.map((course) => [
+      course,
+      Array.from({ length: size }, (_, episode) =>
+        recordsOf(game, course, episode).map((record) => ({ ...record, ...signals(record) })),
+      ),
+    ]),
+  );
+  forEachGroup(courses, size, (group, probability) => {
+    const records = group.flatMap((course, episode) => known.get(course)?.[episode] as TurnRecord[]);
     const advantages = estimator.compute(new TurnBatch(records));
     let row = 0;
     for (const { turns } of group)

@@ -67,8 +67,24 @@ describe('signFlipP', () => {
     );
   });
 
-  it('refuses more pairs than it can enumerate', () => {
-    expect(() => signFlipP(new Array(25).fill(1))).toThrow(/at most 24 pairs, got 25/);
+  it('counts as many assignments as an enumeration of all', () => {
+    // Multiples of a quarter, so that many sums are equal.
+    const steps = fc.array(
+      fc.integer({ min: -6, max: 6 }).map((step) => step / 4),
+      { minLength: 1, maxLength: 9 },
+    );
+    fc.assert(
+      fc.property(steps, (values) => {
+        const all = values.reduce((sums, value) => sums.flatMap((sum) => [sum + value, sum - value]), [0]);
+        const observed = Math.abs(values.reduce((sum, value) => sum + value, 0));
+        expect(signFlipP(values)).toBe(all.filter((sum) => Math.abs(sum) >= observed).length / all.length);
+      }),
+    );
+  });
+
+  it('takes up to 40 pairs', () => {
+    expect(signFlipP(new Array(40).fill(1))).toBe(2 / 2 ** 40);
+    expect(() => signFlipP(new Array(41).fill(1))).toThrow(/at most 40 pairs, got 41/);
   });
 });
 
