@@ -295,6 +295,19 @@ describe('a setting without effect in the recipe', () => {
     else expect(said[0]?.message).toMatch(message);
   });
 
+  it('is warned about: a correction for the weights that played, which are those that learn', async () => {
+    const several = ['policies.first.epochs=2', 'policies.second.miniBatches=2'];
+    const warned = (...overrides: string[]) =>
+      weakSettings(choiceRecipe({}, overrides)).filter(({ message }) => /played are those.*Correction/.test(message));
+    expect(warned(corrected, ...several)).toHaveLength(2);
+    expect(warned(...several)).toEqual([]);
+    expect(warned('loss.importanceCorrection={"cap":0.5}', ...several)).toEqual([]);
+    expect(warned(corrected, 'rollout.staleness=1', ...several)).toEqual([]);
+    const learnt = async (...overrides: string[]) =>
+      (await learnSteps(choiceRecipe({}, overrides))).map(({ event }) => [event.reward, event.policies]);
+    expect(await learnt(corrected, ...several)).toEqual(await learnt(...several));
+  });
+
   it.each([
     ['a temperature of 0', ['evaluation.sampling.temperature=0'], true],
     ['one candidate for each token', ['agents.first.sampling.topK=1', 'agents.second.evaluationSampling.topK=1'], true],

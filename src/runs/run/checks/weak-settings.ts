@@ -63,7 +63,8 @@ export function weakSettings(recipe: Settings): RunWarning[] {
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
-      if (epochs * miniBatches > 1 || stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
+      if (stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
+      if (epochs * miniBatches > 1) return idleCorrection(recipe, name);
       return idleLossSettings(lossSettings(recipe, name), recipe.lists).map(
         (setting) =>
           `each step makes one update with the weights that played, so all ratios are 1, and ${lossPath(recipe, name)}.` +
@@ -142,6 +143,16 @@ function idleLossSettings(
     );
   });
   return idle.map(([name]) => name);
+}
+
+/** A warning if a loss corrects for the weights that played, which are those with which each step begins its updates. */
+function idleCorrection(recipe: Settings, policy: string): string[] {
+  const cap = correctionOf(lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses))?.cap ?? 0;
+  if (cap < 1) return []; // none, or one that scales the loss
+  return [
+    `the weights that played are those with which each step begins, so ${lossPath(recipe, policy)}.importanceCorrection ` +
+      'changes nothing and costs a forward pass: leave it out, or choose rollout.staleness above 0',
+  ];
 }
 
 /** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */
