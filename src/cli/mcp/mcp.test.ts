@@ -1,5 +1,6 @@
 /** Runs as tools of a coding agent: the official client over stdio, and the shipped skill, followed word by word. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -194,6 +195,19 @@ describe('drmas as a program', { tags: 'verify', timeout: 240_000 }, () => {
     expect(await ask('run_state', { run: '../elsewhere' })).toEqual({ error: expect.stringMatching(/is outside/) });
     await expect(client.callTool({ name: 'start_run', arguments: { recipe: 'team.ts' } })).rejects.toThrow(/start_run/);
     await client.close();
+  });
+
+  it('says why it ends if a message is too long to be read', async () => {
+    const child = spawn(process.execPath, [program.main, 'mcp'], { cwd: project, stdio: ['pipe', 'ignore', 'pipe'] });
+    child.stdin.on('error', () => {}); // it is closed before all is written
+    child.stdin.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"long":"${'x'.repeat(11e6)}`);
+    let said = '';
+    child.stderr.on('data', (part) => {
+      said += part;
+    });
+    const [code] = await once(child, 'close');
+    expect(code).toBe(1);
+    expect(said).toMatch(/^error: the messages of the client cannot be read: .*ReadBuffer exceeded/);
   });
 
   it('starts, follows and stops a run; ends with its client, and leaves runs that can be resumed', async () => {

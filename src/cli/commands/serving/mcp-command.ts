@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { Writable } from 'node:stream';
-import { ArgumentError, messageOf } from '@drmas/engine/errors';
+import { ArgumentError, messageOf, ToolServerError } from '@drmas/engine/errors';
 import { packageVersion } from '@drmas/engine/platform';
 import type { CommandContext } from '../../command-context.js';
 import { jsonText } from '../../command-context.js';
@@ -37,10 +37,20 @@ export const mcp = defineCommand({
       );
     const { input } = context.stdin();
     const closed = once(input, 'close').catch(() => undefined);
+    let fault: Error | undefined;
+    server.server.onerror = (error) => {
+      fault = error;
+    };
+    // The transport closes itself if it cannot read on, as after a message of more than 10 MB.
+    const brokenOff = new Promise<'broken off'>((resolve) => {
+      server.server.onclose = () => resolve('broken off');
+    });
     await server.connect(new StdioServerTransport(input, outputOf(context)));
-    await Promise.race([closed, once(input, 'end'), aborted(context)]);
+    const end = await Promise.race([closed, once(input, 'end'), aborted(context), brokenOff]);
     await context.protect(() => started.stopAll());
     await server.close();
+    if (end === 'broken off' && fault !== undefined && !input.readableEnded)
+      throw new ToolServerError('closed', `the messages of the client cannot be read: ${fault.message}`);
     return 0;
   },
 });
