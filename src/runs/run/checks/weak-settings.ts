@@ -64,10 +64,11 @@ export function weakSettings(recipe: Settings): RunWarning[] {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
       if (stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
-      if (epochs * miniBatches > 1) return idleCorrection(recipe, name);
-      return idleLossSettings(lossSettings(recipe, name), recipe.lists).map(
+      const [loss, path] = [lossSettings(recipe, name), lossPath(recipe, name)];
+      if (epochs * miniBatches > 1) return idleCorrection(correctionOf(lossNamed(loss, recipe.lists.ownLosses)), path);
+      return idleLossSettings(loss, recipe.lists).map(
         (setting) =>
-          `each step makes one update with the weights that played, so all ratios are 1, and ${lossPath(recipe, name)}.` +
+          `each step makes one update with the weights that played, so all ratios are 1, and ${path}.` +
           `${setting} changes nothing: choose policies.${name}.epochs or policies.${name}.miniBatches above 1, or leave it out`,
       );
     }),
@@ -145,13 +146,12 @@ function idleLossSettings(
   return idle.map(([name]) => name);
 }
 
-/** A warning if a loss corrects for the weights that played, which are those with which each step begins its updates. */
-function idleCorrection(recipe: Settings, policy: string): string[] {
-  const cap = correctionOf(lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses))?.cap ?? 0;
-  if (cap < 1) return []; // none, or one that scales the loss
+/** A warning if a loss corrects for the weights that played, and these are the weights that begin each step's updates. */
+function idleCorrection(correction: ReturnType<typeof correctionOf>, path: string): string[] {
+  if (correction === undefined || correction.cap < 1) return []; // a cap below 1 scales the loss
   return [
-    `the weights that played are those with which each step begins, so ${lossPath(recipe, policy)}.importanceCorrection ` +
-      'changes nothing and costs a forward pass: leave it out, or choose rollout.staleness above 0',
+    `the weights that played are those with which each step begins, so ${path}.importanceCorrection changes nothing ` +
+      'and costs a forward pass: leave it out, or choose rollout.staleness above 0',
   ];
 }
 
