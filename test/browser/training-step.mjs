@@ -68,7 +68,7 @@ function inBrowser(headers) {
         return;
       }
       try {
-        const folder = path.startsWith('/native/') ? root : bundle;
+        const folder = path.startsWith('/native/') ? join(root, 'packages/engine') : bundle;
         const content = path === '/' ? PAGE : readFileSync(join(folder, path));
         response.setHeaders(
           new Map(Object.entries({ ...headers, 'content-type': TYPES[extname(path)] ?? 'text/html' })),

@@ -229,7 +229,7 @@ async function openOptimizerFile(
 /** The directory of all adapters in the directory of their policy. */
 export const AGENTS = 'agents';
 /** The trunk's place as an adapter names it: relative to the adapter. */
-export const TRUNK = '../../../../src';
+export const TRUNK = '../..';
 
 const agentDirectory = (directory: string, agent: string): string => `${directory}/${AGENTS}/${agent}`;
 

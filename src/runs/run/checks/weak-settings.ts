@@ -146,7 +146,7 @@ function idleLossSettings(
   return idle.map(([name]) => name);
 }
 
-/** A warning if a loss corrects for the weights that played, and these are the weights that begin each step's updates. */
+/** A warning if a loss corrects for the weights that played, although these begin each step's updates. */
 function idleCorrection(correction: ReturnType<typeof correctionOf>, path: string): string[] {
   if (correction === undefined || correction.cap < 1) return []; // a cap below 1 scales the loss
   return [
