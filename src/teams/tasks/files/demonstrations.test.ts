@@ -69,6 +69,7 @@ describe('demonstrations of held-out tasks', () => {
 describe('demonstrations from a file', () => {
   it('may be more than fits in memory: rows of a large file are read when they are drawn', {
     tags: 'verify',
+    timeout: 300_000, // it reads 150 MB of JSON; beside other work it took over a minute
   }, async () => {
     const long = 'and so on, ü '.repeat(2 ** 16);
     const rowOf = (i: number) => ({
