@@ -12,7 +12,7 @@ import { trainingScore } from './submission.js';
 /** The score of a cell, by family, estimator and seed. */
 type Scores = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<number, number>>>;
 
-interface Cells {
+export interface Cells {
   readonly credit: readonly CreditResult[];
   /** Credit in the families of decisions. */
   readonly decisions: readonly CreditResult[];
@@ -52,7 +52,8 @@ function scoresOf<Result extends CreditResult | TrainingResult>(
 
 const creditScores = (credit: readonly CreditResult[]) =>
   scoresOf(credit, ({ stages }) => mean(Object.values(stages).map(({ cosine }) => cosine)));
-const trainingScores = ({ training }: Cells) => scoresOf(training, ({ curve }) => trainingScore(curve));
+const trainingScores = ({ training }: Pick<Cells, 'training'>) =>
+  scoresOf(training, ({ curve }) => trainingScore(curve));
 
 const seedsOf = (scores: Scores, family: string, estimator: string): ReadonlyMap<number, number> =>
   scores.get(family)?.get(estimator) ?? new Map();
@@ -172,20 +173,27 @@ function predictionTable(credit: Scores, training: Scores): string {
   ].join('\n');
 }
 
-/** Each estimator against plain GRPO in pairs, over the families' means. */
-function pairsTable(scores: Scores): string {
+/** Each estimator minus another one, seed by seed, over the families' means; none before two pairs are there. */
+function gainsOver(scores: Scores, other: string): { readonly estimator: string; readonly gains: number[] }[] {
   const estimators = measured(scores);
   const seeds = commonSeeds(scores, estimators);
-  if (seeds.length < 2) return 'There are too few pairs yet.';
+  if (seeds.length < 2) return [];
   const overall = (estimator: string, seed: number) =>
     mean(families.map(({ id }) => seedsOf(scores, id, estimator).get(seed) as number));
-  const rows = estimators
-    .filter((estimator) => estimator !== BASELINE)
-    .map((estimator) => {
-      const gains = seeds.map((seed) => overall(estimator, seed) - overall(BASELINE, seed));
-      return { estimator, gains, ...pairedInterval(gains) };
-    })
+  return estimators
+    .filter((estimator) => estimator !== other)
+    .map((estimator) => ({ estimator, gains: seeds.map((seed) => overall(estimator, seed) - overall(other, seed)) }));
+}
+
+/** Each estimator minus another one in training, seed by seed, over the families' means. */
+export const trainingGains = (cells: Pick<Cells, 'training'>, other: string) => gainsOver(trainingScores(cells), other);
+
+/** Each estimator against plain GRPO in pairs, over the families' means. */
+function pairsTable(scores: Scores): string {
+  const rows = gainsOver(scores, BASELINE)
+    .map(({ estimator, gains }) => ({ estimator, gains, ...pairedInterval(gains) }))
     .sort((a, b) => b.mean - a.mean);
+  if (rows.length === 0) return 'There are too few pairs yet.';
   return [
     `| estimator minus \`${BASELINE}\` | mean, 95 % t interval | higher in |`,
     '|---|---:|---:|',
@@ -264,8 +272,19 @@ function levelTable({ baseline }: Cells): string {
   ].join('\n');
 }
 
-/** The eight comparisons of research/plans/baseline.md. */
-function levelPairs({ baseline }: Cells): string {
+/** The agent's own mean minus another level of a baseline, at a start. */
+export interface LevelComparison {
+  readonly other: Level;
+  readonly start: number;
+  readonly gains: readonly number[];
+  readonly p: number;
+  /** By Holm over all comparisons. */
+  readonly adjusted: number;
+  readonly verdict: 'higher' | 'lower' | 'no difference shown';
+}
+
+/** The eight comparisons of research/plans/baseline.md; none before each has two pairs. */
+export function levelComparisons({ baseline }: Pick<Cells, 'baseline'>): LevelComparison[] {
   const compared = (['constant,baseline=0', EPISODES_MEAN] as const).flatMap((other) =>
     STARTS.map((start) => {
       const { of } = levelsAt(start, baseline, trainingScore);
@@ -274,19 +293,29 @@ function levelPairs({ baseline }: Cells): string {
       return { other, start, gains };
     }),
   );
-  if (compared.some(({ gains }) => gains.length < 2)) return 'There are too few pairs yet.';
+  if (compared.some(({ gains }) => gains.length < 2)) return [];
   const ps = compared.map(({ gains }) => signFlipP(gains));
   const adjusted = holm(ps);
+  return compared.map((one, i) => {
+    const { mean: gain, interval } = pairedInterval(one.gains);
+    const differs =
+      (adjusted[i] as number) <= 0.05 && (interval?.low ?? Number.NaN) * (interval?.high ?? Number.NaN) > 0;
+    const verdict = differs ? (gain > 0 ? 'higher' : 'lower') : 'no difference shown';
+    return { ...one, p: ps[i] as number, adjusted: adjusted[i] as number, verdict };
+  });
+}
+
+function levelPairs(cells: Cells): string {
+  const compared = levelComparisons(cells);
+  if (compared.length === 0) return 'There are too few pairs yet.';
   return [
     "| the agent's own mean minus | start | mean, 95 % t interval | higher in | p | p after Holm | by the plan |",
     '|---|---:|---:|---:|---:|---:|---|',
-    ...compared.map(({ other, start, gains }, i) => {
+    ...compared.map(({ other, start, gains, p: raw, adjusted, verdict }) => {
       const { mean: gain, interval } = pairedInterval(gains);
       const [low, high] = [interval?.low ?? Number.NaN, interval?.high ?? Number.NaN];
-      const differs = (adjusted[i] as number) <= 0.05 && low * high > 0;
-      const verdict = differs ? (gain > 0 ? 'higher' : 'lower') : 'no difference shown';
       const higher = `${gains.filter((one) => one > 0).length} of ${gains.length}`;
-      const [p, after] = [ps[i], adjusted[i]].map((value) => (value as number).toPrecision(2));
+      const [p, after] = [raw, adjusted].map((value) => value.toPrecision(2));
       const range = `${percent(gain)} [${percent(low)}, ${percent(high)}]`;
       return `| ${LEVEL_NAMES[other]} | ${shareText(start)} | ${range} | ${higher} | ${p} | ${after} | ${verdict} |`;
     }),

@@ -12,7 +12,7 @@ import {
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
 import { gainPoint, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
-import { figureText } from './svg.js';
+import type { Figure } from './svg.js';
 
 export const BLIND = {
   title: 'Gain of Dr. MAS over GRPO in forty regimes, chosen from 120 drawn at random',
@@ -190,11 +190,37 @@ const PREDICTORS = {
 } as const;
 
 /** The AUC of a predictor, with its interval. */
-function areaText(tested: readonly Tested[], by: keyof typeof PREDICTORS): string {
+function areaOf(tested: readonly Tested[], by: keyof typeof PREDICTORS) {
   const cases = tested
     .map((one) => ({ value: PREDICTORS[by](one), isPositive: one.gains }))
     .filter(({ value }) => !Number.isNaN(value));
-  return `${decimals(areaUnderCurve(cases))} ${range(areaInterval(cases))}`;
+  return { area: areaUnderCurve(cases), interval: areaInterval(cases) };
+}
+
+function areaText(tested: readonly Tested[], by: keyof typeof PREDICTORS): string {
+  const { area, interval } = areaOf(tested, by);
+  return `${decimals(area)} ${range(interval)}`;
+}
+
+/** The share of regimes that gain, of those whose own share lies in these fifths, with both counts. */
+function gainsInFifths(tested: readonly Tested[], first: number, last: number) {
+  const here = tested.filter(({ predicted }) => {
+    const fifth = fifthOf(predicted.ownShare);
+    return fifth >= first && fifth <= last;
+  });
+  return { gaining: here.filter(({ gains }) => gains).length, of: here.length };
+}
+
+/** The numbers of the plan's predictions; undefined before all pairs are there. */
+export function blindPredictions(part: Part, results: Results) {
+  const tested = testedOf(part, results);
+  if (!isComplete(tested)) return undefined;
+  return {
+    ownShare: areaOf(tested, 'ownShare'),
+    inflation: areaOf(tested, 'inflation'),
+    lowest: gainsInFifths(tested, 0, 1),
+    highest: gainsInFifths(tested, 3, 4),
+  };
 }
 
 /** Whether statistics of the team and of the agent are nearly the same numbers, so that no difference can be seen. */
@@ -206,11 +232,8 @@ export function blindFact(part: Part, results: Results, name: string): string {
   if (!isComplete(tested)) return 'nothing yet';
   const { gaining, found, others, silent } = countsOf(tested);
   const inFifths = (first: number, last: number) => {
-    const here = tested.filter(({ predicted }) => {
-      const fifth = fifthOf(predicted.ownShare);
-      return fifth >= first && fifth <= last;
-    });
-    return `${here.filter(({ gains }) => gains).length} of ${here.length}`;
+    const { gaining: high, of } = gainsInFifths(tested, first, last);
+    return `${high} of ${of}`;
   };
   const below = tested.filter((one) => !hasWholeShare(one));
   const facts: Readonly<Record<string, () => string>> = {
@@ -326,22 +349,35 @@ export function isTrusted(part: Part, results: Results): boolean {
   return isComplete(tested) && found / gaining >= TRUSTED && silent / others >= TRUSTED;
 }
 
-/** Gains against own shares, one series for each kind of team. */
-export function blindFigure(part: Part, results: Results): string {
+/** The axes of a figure of gains against a predictor. */
+const AXES = {
+  ownShare: {
+    value: ({ predicted }: Tested) => 100 * predicted.ownShare,
+    axis: { label: 'own share that the probe saw before training, %', include: [0, 100], reference: 50 },
+  },
+  mismatch: {
+    value: ({ mismatch }: Tested) => Math.log2(1 + mismatch),
+    axis: { label: 'log2 of 1 + mismatch of the means that the same probe saw', include: [0] },
+  },
+} as const;
+
+/** Gains against a predictor, one series for each kind of team. */
+export function blindFigure(part: Part, results: Results, by: keyof typeof AXES = 'ownShare'): Figure {
+  const { value, axis } = AXES[by];
   const tested = testedOf(part, results).filter(({ gain }) => gain.pairs > 0);
   const kinds = [
     ['escalation', 'escalation'],
     ['two-agents', 'two agents of CreditBench'],
   ] as const;
-  return figureText({
+  return {
     title: BLIND.title,
     series: kinds.map(([recipe, name]) => ({
       name,
       points: tested
         .filter(({ regime }) => regime.recipe.includes(recipe))
-        .map(({ predicted, gain }) => gainPoint(100 * predicted.ownShare, gain)),
+        .map((one) => gainPoint(value(one), one.gain)),
     })),
-    x: { label: 'own share that the probe saw before training, %', include: [0, 100], reference: 50 },
+    x: axis,
     y: { label: 'gain over the whole curve, points', reference: 0 },
-  });
+  };
 }

@@ -65,8 +65,14 @@ export function mechanismTable(results: PartResults): string {
 
 /** The slope of the difference on the overlap, for each seed over the models, with the interval over seeds. */
 export function overlapSlope(results: PartResults): string {
+  const slope = slopeOnOverlap(results);
+  return slope === undefined ? 'nothing yet' : slopeText(slope);
+}
+
+/** The same as a comparison; undefined before two models are complete. */
+export function slopeOnOverlap(results: PartResults): Comparison | undefined {
   const all = sharingIn(results);
-  if (all.length < 2) return 'nothing yet';
+  if (all.length < 2) return undefined;
   const gains = all.map(({ regime }) => new Map(gainsBySeed(results, regime)));
   const slopes = results.part.seeds.flatMap((seed) => {
     const points = all.map(({ overlaps }, i) => ({
@@ -75,7 +81,7 @@ export function overlapSlope(results: PartResults): string {
     }));
     return slopeOf(points) ?? [];
   });
-  return slopeText(compare(slopes));
+  return compare(slopes);
 }
 
 const gainsBySeed = (results: PartResults, regime: Regime) =>

@@ -34,6 +34,7 @@ import { exactText, figureName, gainText, partFigure, partText, slopeText, table
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
+import { figureText } from './svg.js';
 import { RATE_FACTOR, rateFactorFigure, ratioSlopeText, ratiosTable, ratioText, soonerTable } from './waiting.js';
 import { distinct } from './work-through.js';
 
@@ -349,10 +350,12 @@ export function figuresOf(questions: readonly Question[], results: Results): Map
       : [
           [
             RATE_FACTOR.file,
-            rateFactorFigure(
-              timed.map((part) => new PartResults(part, results)),
-              GRPO,
-              DRMAS,
+            figureText(
+              rateFactorFigure(
+                timed.map((part) => new PartResults(part, results)),
+                GRPO,
+                DRMAS,
+              ),
             ),
           ] as const,
         ]),
@@ -360,7 +363,7 @@ export function figuresOf(questions: readonly Question[], results: Results): Map
     ...begun.flatMap((part) =>
       part.figure === undefined ? [] : [[figureName(part), partFigure(part, results)] as const],
     ),
-    ...drawn.map((part) => [BLIND.file, blindFigure(part, results)] as const),
+    ...drawn.map((part) => [BLIND.file, figureText(blindFigure(part, results))] as const),
     ...(probed.length === 0 ? [] : [[SUMMARY.file, summaryFigure(probed, results)] as const]),
   ]);
 }

@@ -11,7 +11,7 @@ const run = promisify(execFile);
  * Plans whose order the history cannot show any more: one commit, which joins the commits of a day, holds the plan and
  * its first results. docs/research/findings-plan.md names them.
  */
-const JOINED: ReadonlySet<string> = new Set(['baseline.md', 'creditbench.md', 'lemma.md', 'small-groups.md']);
+export const JOINED: ReadonlySet<string> = new Set(['baseline.md', 'creditbench.md', 'lemma.md', 'small-groups.md']);
 
 /** The name of `research` until 2026-11-27. Plans of that time name their results by it, and their text is final. */
 const FORMER = 'findings/';

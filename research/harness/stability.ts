@@ -127,23 +127,31 @@ const cellsOf = (parts: readonly PartResults[]): RatePairs[] =>
     )
     .filter(({ pairs }) => pairs.length > 0);
 
-/** One row a cell: the runs that collapsed and those that never rose, with the exact test of signs by Holm. */
-export function collapseTable(parts: readonly PartResults[]): string {
+/** The cells, with the exact test of signs of their collapses by Holm, and whether one side has fewer. */
+export function collapsesOf(parts: readonly PartResults[]) {
   const cells = cellsOf(parts);
-  if (cells.length === 0) return 'nothing yet';
   const differences = cells.map(({ regime, pairs }) =>
     pairs.map(({ grpo, drmas }) => Number(hasCollapsed(regime, grpo)) - Number(hasCollapsed(regime, drmas))),
   );
   const adjusted = holm(differences.map(signFlipP));
-  const rows = cells.map(({ name, regime, pairs }, i) => {
+  return cells.map((cell, i) => {
+    const p = adjusted[i] ?? 1;
+    const difference = mean(differences[i] ?? []);
+    const underDrmas = p > LARGEST_P ? 'no difference shown' : difference > 0 ? 'fewer' : 'more';
+    return { ...cell, p, underDrmas };
+  });
+}
+
+/** One row a cell: the runs that collapsed and those that never rose, with the exact test of signs by Holm. */
+export function collapseTable(parts: readonly PartResults[]): string {
+  const cells = collapsesOf(parts);
+  if (cells.length === 0) return 'nothing yet';
+  const rows = cells.map(({ name, regime, pairs, p, underDrmas }) => {
     const count = (side: 'grpo' | 'drmas', holds: typeof hasCollapsed) =>
       `${pairs.filter((pair) => holds(regime, pair[side])).length} of ${pairs.length}`;
     const last = (side: 'grpo' | 'drmas') =>
       `${(100 * mean(pairs.map((pair) => lastScore(regime, pair[side])))).toFixed(1)}`;
-    const p = adjusted[i] ?? 1;
     const isWhole = pairs.length >= PAIRS_FOR_A_CLAIM;
-    const difference = mean(differences[i] ?? []);
-    const shown = p > LARGEST_P ? 'no difference shown' : difference > 0 ? 'fewer' : 'more';
     return [
       name,
       ...(['grpo', 'drmas'] as const).flatMap((side) => [
@@ -152,7 +160,7 @@ export function collapseTable(parts: readonly PartResults[]): string {
         last(side),
       ]),
       exactText(p),
-      isWhole ? shown : 'so far',
+      isWhole ? underDrmas : 'so far',
     ];
   });
   const of = (name: string) => [`\`${name}\`: collapsed`, 'never rose', 'last score'];

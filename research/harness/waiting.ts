@@ -5,7 +5,7 @@ import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf
 import type { Regime, Variant, Waiting } from './declaration.js';
 import { exactText, table } from './part-text.js';
 import type { TrainResult } from './stored-result.js';
-import { type Figure, figureText } from './svg.js';
+import type { Figure } from './svg.js';
 
 /** The runs of a variant: the step at which each reached the score, and how many did. */
 interface Waited {
@@ -58,31 +58,58 @@ export function waitingTable(results: PartResults): string {
   return table(['variant', `runs that reached ${100 * waiting.score} %`, 'mean step', 'median', 'mean episodes'], rows);
 }
 
-/**
- * One row a part: the paired times of a slow and a quick estimator, each at the rate at which it is soonest, with p by
- * Holm over the parts that are complete.
- */
-export function soonerTable(parts: readonly PartResults[], slow: string, quick: string): string {
+/** The paired times of a slow and a quick estimator in a part, each at the rate at which it is soonest. */
+export interface Sooner {
+  readonly part: string;
+  readonly title: string;
+  readonly late: Waited;
+  readonly early: Waited;
+  /** The mean step of the slow one over that of the quick one. */
+  readonly ratio: number;
+  /** By Holm over the parts that are complete. */
+  readonly p: number;
+  /** Whether enough runs of the slow one reach the score. */
+  readonly catchesUp: boolean;
+  readonly isSlower: boolean;
+}
+
+/** The parts that are complete. */
+export function soonerOf(parts: readonly PartResults[], slow: string, quick: string): Sooner[] {
   const compared = parts.flatMap((results) => {
     const { waiting, all } = waitedIn(results);
     const [late, early] = [soonest(results, all, slow), soonest(results, all, quick)];
     if (late === undefined || early === undefined) return [];
     const gain = compare(late.steps.map((step, i) => step - (early.steps[i] ?? Number.NaN)));
-    return [{ title: results.part.title, enough: waiting.enough, late, early, gain }];
+    return [{ part: results.part.id, title: results.part.title, enough: waiting.enough, late, early, gain }];
   });
-  if (compared.length === 0) return 'nothing yet';
   const adjusted = holm(compared.map(({ gain }) => gain.p));
-  const rows = compared.map(({ title, enough, late, early, gain }, i) => {
+  return compared.map(({ enough, gain, ...one }, i) => {
     const p = adjusted[i] ?? 1;
-    return [
-      title,
-      ...[late, early].map(({ variant, steps }) => `${whole(mean(steps))} (\`${variant.id}\`)`),
-      (mean(late.steps) / mean(early.steps)).toFixed(1),
-      exactText(p),
-      late.reached >= enough ? 'yes' : 'no',
-      p <= LARGEST_P && gain.mean > 0 ? 'slower' : 'no difference shown',
-    ];
+    return {
+      ...one,
+      p,
+      ratio: mean(one.late.steps) / mean(one.early.steps),
+      catchesUp: one.late.reached >= enough,
+      isSlower: p <= LARGEST_P && gain.mean > 0,
+    };
   });
+}
+
+/**
+ * One row a part: the paired times of a slow and a quick estimator, each at the rate at which it is soonest, with p by
+ * Holm over the parts that are complete.
+ */
+export function soonerTable(parts: readonly PartResults[], slow: string, quick: string): string {
+  const compared = soonerOf(parts, slow, quick);
+  if (compared.length === 0) return 'nothing yet';
+  const rows = compared.map(({ title, late, early, ratio, p, catchesUp, isSlower }) => [
+    title,
+    ...[late, early].map(({ variant, steps }) => `${whole(mean(steps))} (\`${variant.id}\`)`),
+    ratio.toFixed(1),
+    exactText(p),
+    catchesUp ? 'yes' : 'no',
+    isSlower ? 'slower' : 'no difference shown',
+  ]);
   const head = ['', `\`${slow}\`, mean step`, `\`${quick}\`, mean step`, 'ratio', 'p by Holm'];
   return table([...head, `\`${slow}\` catches up`, 'shown'], rows);
 }
@@ -118,7 +145,7 @@ function survivors({ steps, reached }: Waited, most: number) {
 // The price of a shared mean in steps, at equal rates.
 
 /** The steps of a slow estimator over those of a quick one at one rate, as logarithms, in the pairs that are there. */
-interface RateRatio {
+export interface RateRatio {
   readonly rate: number;
   readonly slow: Waited;
   readonly quick: Waited;
@@ -138,7 +165,7 @@ function ratiosOf(results: PartResults, slow: string, quick: string): RateRatio[
 }
 
 /** The ratios whose pairs are all there. */
-const wholeRatios = (results: PartResults, slow: string, quick: string) =>
+export const wholeRatios = (results: PartResults, slow: string, quick: string): RateRatio[] =>
   ratiosOf(results, slow, quick).filter(({ ratio }) => ratio.pairs === results.part.seeds.length);
 
 const factorText = ({ mean: centre, interval }: Comparison) => {
@@ -217,12 +244,12 @@ export const RATE_FACTOR = {
 } as const;
 
 /** The factor in steps against the rate, one series a part. */
-export function rateFactorFigure(parts: readonly PartResults[], slow: string, quick: string): string {
+export function rateFactorFigure(parts: readonly PartResults[], slow: string, quick: string): Figure {
   const all = parts
     .map((results) => ({ name: results.part.title, ratios: wholeRatios(results, slow, quick) }))
     .filter(({ ratios }) => ratios.length > 1);
   const rates = [...new Set(all.flatMap(({ ratios }) => ratios.map(({ rate }) => rate)))].sort((a, b) => a - b);
-  return figureText({
+  return {
     title: RATE_FACTOR.title,
     series: all.map(({ name, ratios }) => ({
       name,
@@ -235,5 +262,5 @@ export function rateFactorFigure(parts: readonly PartResults[], slow: string, qu
     })),
     x: { label: 'learning rate of both', names: rates.map(String) },
     y: { label: 'steps to 90 %, ratio', include: [0], reference: 1 },
-  });
+  };
 }
