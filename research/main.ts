@@ -14,6 +14,7 @@ import { youngPlans } from './harness/plan-dates.js';
 import { root, runJob } from './harness/run-job.js';
 import { differences, type Results, readResults, repeatableCommand, writeResult } from './harness/stored-result.js';
 import { distinct, pending, workThrough } from './harness/work-through.js';
+import { PACKAGES, writePaper } from './paper/paper.js';
 import { primaries, questions, wrongDraw, wrongRates } from './questions/index.js';
 
 const RESULTS = join(root, 'research/results');
@@ -53,6 +54,7 @@ const usage = `npm run findings -- [question or part]... [options]
   --keep             leave the run directories of finished results there
   --check            fail where page or figures are not those of the results; runs nothing
   --page             write page and figures from the results that are there; runs nothing
+  --paper DIR        write the paper into a folder: paper.tex, and with LaTeX paper.pdf; runs nothing
   --repeat NAME      run the results whose name contains this again, and compare them bit for bit with what is stored
 `;
 
@@ -70,6 +72,7 @@ async function main(): Promise<number> {
       keep: { type: 'boolean', default: false },
       check: { type: 'boolean', default: false },
       page: { type: 'boolean', default: false },
+      paper: { type: 'string' },
       repeat: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -81,6 +84,7 @@ async function main(): Promise<number> {
   const results = await readAll();
   if (values.check) return checkPage(results);
   if (values.page) return writePage(results);
+  if (values.paper !== undefined) return paper(values.paper, results);
   if (values.list) return list(results);
   const { runs, keep } = values;
   const controller = new AbortController();
@@ -184,6 +188,16 @@ async function writePage(results: Results): Promise<number> {
   await mkdir(FIGURES, { recursive: true });
   for (const path of await leftOver(files)) await rm(path);
   for (const [path, text] of files) await writeFile(path, text);
+  return 0;
+}
+
+/** Writes the paper into a folder, and says what LaTeX makes of it. */
+async function paper(folder: string, results: Results): Promise<number> {
+  const built = writePaper({ root, questions, results, cells: await readCells(root) }, folder);
+  say(join(folder, 'paper.tex'));
+  if (built === undefined) say(`there is no pdflatex, so there is no PDF; on Debian: apt-get install ${PACKAGES}`);
+  else say(`${built.pdf}: ${built.pages} pages, the main text ends on page ${built.main}`);
+  for (const complaint of built?.complaints ?? []) say(complaint);
   return 0;
 }
 

@@ -39,7 +39,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'docs/security.md': 1000,
   'docs/findings.md': 3000,
   'docs/creditbench.md': 1000,
-  'docs/paper.md': 2500,
+  'docs/paper.md': 400,
   'docs/the-paper.md': 1000,
   'docs/neighbours.md': 1000,
   'docs/benchmarks.md': 1500,
