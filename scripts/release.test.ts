@@ -84,6 +84,23 @@ describe('a release', () => {
     expect(() => run({ version: '0.2.1' })).toThrow('nothing under Unreleased');
   });
 
+  it('puts the paper beside the packages, and goes on without it where nothing builds a PDF', () => {
+    put(
+      'paper.mjs',
+      "import { mkdirSync, writeFileSync } from 'node:fs'; const [, , pdf, folder] = process.argv; " +
+        "mkdirSync(folder, { recursive: true }); writeFileSync(folder + '/' + pdf, 'x');",
+    );
+    git('add', '.');
+    git('commit', '--quiet', '--message', 'A paper');
+    const { printed } = run({ paper: ['node', 'paper.mjs', 'paper.pdf'] });
+    expect(printed).toContain('release/paper-0.2.0.pdf');
+    expect(readdirSync(join(root, 'release')).sort()).toEqual(['notes-0.2.0.md', 'paper-0.2.0.pdf', 'songs-0.2.0.tgz']);
+    put('CHANGELOG.md', CHANGELOG);
+    git('commit', '--quiet', '--all', '--message', 'More');
+    run({ version: '0.3.0', paper: ['node', 'paper.mjs', 'paper.tex'] });
+    expect(readdirSync(join(root, 'release')).filter((name) => name.includes('paper'))).toEqual(['paper-0.2.0.pdf']);
+  });
+
   it('releases the packages of the workspace and of npm create with it, but no private one', () => {
     const pack = (folder: string, manifest: object) => {
       put(`${folder}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`);

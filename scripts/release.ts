@@ -1,14 +1,15 @@
 /**
  * Prepares a release, but does not publish it. On a clean main it runs the checks, sets the version, moves the
- * Unreleased entries of CHANGELOG.md below it, packs and inspects each package, writes the notes to a file, commits and
- * tags. It publishes and pushes nothing: the last lines of its output explain how.
+ * Unreleased entries of CHANGELOG.md below it, packs and inspects each package, builds the PDF of the paper if LaTeX is
+ * there, writes the notes to a file, commits and tags. It publishes and pushes nothing: the last lines of its output
+ * explain how.
  *
  *   npm run release -- minor            a version, or major, minor, patch
  *   npm run release -- 0.2.0 --dry-run  prints the steps, and changes nothing
  *   npm run release -- patch --checked  without the checks, which were run by hand
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -22,6 +23,8 @@ export interface ReleaseOptions {
   readonly checks: readonly (readonly [program: string, ...words: string[]])[];
   /** The day of the release, YYYY-MM-DD. */
   readonly day: string;
+  /** The command that builds the paper into the folder that is its last word: `paper.pdf`, if it can. Default: none. */
+  readonly paper?: readonly [program: string, ...words: string[]];
   readonly say: (line: string) => void;
 }
 
@@ -32,6 +35,9 @@ const CHECKS: ReleaseOptions['checks'] = [
   ['npm', 'run', '--silent', 'check'],
   ['npm', 'test'],
   ['npm', 'run', '--silent', 'verify', '--', 'package'],
+];
+const PAPER: NonNullable<ReleaseOptions['paper']> = [
+  ...(['npx', '--no-install', 'tsx', 'research/main.ts', '--paper'] as const),
 ];
 /**
  * Files that each package must contain beside those that its package.json names, and files that it must not: tests, and
@@ -111,7 +117,7 @@ function publishedFolders(root: string): string[] {
 }
 
 /** Makes the release. @returns The version @throws Refusal before anything is changed; Error when a step fails */
-export function release({ root, version: wanted, dryRun, checks, day, say }: ReleaseOptions): string {
+export function release({ root, version: wanted, dryRun, checks, day, paper, say }: ReleaseOptions): string {
   const git = (...words: string[]) => execFileSync('git', words, { cwd: root, encoding: 'utf8' }).trim();
   const read = (name: string) => readFileSync(join(root, name), 'utf8');
   const branch = git('rev-parse', '--abbrev-ref', 'HEAD');
@@ -132,6 +138,7 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   for (const file of [...manifests, 'package-lock.json'].filter((each) => existsSync(join(root, each))))
     files.set(file, withVersion(read(file), names, present, version));
   const steps = [...checks.map((words) => words.join(' ')), `write ${[...files.keys()].join(', ')}`, 'npm pack'];
+  if (paper !== undefined) steps.push(paper.join(' '));
   if (dryRun) {
     for (const step of [...steps, `git commit, git tag ${tag}`]) say(`would do: ${step}`);
     say(notes);
@@ -146,6 +153,7 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   try {
     mkdirSync(folder, { recursive: true });
     const packed = folders.map((each) => `release/${pack(join(root, each), folder)}`);
+    if (paper !== undefined) packed.push(...buildPaper(root, paper, version));
     writeFileSync(join(folder, `notes-${version}.md`), notes);
     git('add', ...files.keys());
     git('commit', '--quiet', '--message', `Version ${version}`);
@@ -157,6 +165,22 @@ export function release({ root, version: wanted, dryRun, checks, day, say }: Rel
   }
   say(`to publish: git push --follow-tags, then npm publish for each release/*-${version}.tgz`);
   return version;
+}
+
+/** Builds the paper beside the packages. @returns Its path; nothing if there is no PDF, which its command explains */
+function buildPaper(
+  root: string,
+  [program, ...words]: NonNullable<ReleaseOptions['paper']>,
+  version: string,
+): string[] {
+  const built = 'release/paper';
+  execFileSync(program, [...words, built], { cwd: root, stdio: 'inherit' });
+  const pdf = join(root, built, 'paper.pdf');
+  const path = `release/paper-${version}.pdf`;
+  const isThere = existsSync(pdf);
+  if (isThere) renameSync(pdf, join(root, path));
+  rmSync(join(root, built), { recursive: true });
+  return isThere ? [path] : [];
 }
 
 /** Packs a package, and inspects its content. @returns The file's name */
@@ -190,6 +214,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
       version: words.find((word) => !word.startsWith('--')) ?? '',
       dryRun: words.includes('--dry-run'),
       checks: words.includes('--checked') ? [] : CHECKS,
+      paper: PAPER,
       day: new Date().toISOString().slice(0, 10),
       say: console.log,
     });
