@@ -12,7 +12,8 @@ declare module 'vitest' {
   }
 }
 
-const sources = fileURLToPath(new URL('..', import.meta.url));
+/** The repository, without a slash at the end. */
+const sources = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '');
 /** Losses that the engine's thread imports by the URL of their source. */
 const losses = ['src/lab/kto/kto.ts'];
 const workers = [

@@ -18,7 +18,7 @@ const source = (path: string) => JSON.stringify(pathToFileURL(join(import.meta.d
 /** A program that plays one episode whose code does not return, under a watchdog. */
 const program = (endAfterMs: number, blocks: string) => `
 import { enableWatchdog, watchTeams } from ${source('teams/rollout/watchdog/watchdog.ts')};
-import { runInScope } from ${source('base/platform/async-scopes.ts')};
+import { runInScope } from ${source('../packages/engine/src/base/platform/async-scopes.ts')};
 const alive = setInterval(() => {}, 1000);
 await enableWatchdog({ tellAfterMs: 300 });
 watchTeams(${endAfterMs});
