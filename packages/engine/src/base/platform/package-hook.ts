@@ -1,8 +1,8 @@
 /**
  * Module hooks, which run in Node's loader thread, for files of users anywhere on disk.
- * - `drmas` and `@drmas/engine` are the running packages, also if another copy lies near the file or a tsconfig.json
- *   names their sources. A second copy would not know the episodes of the first, and `trainable` would call the model
- *   of production.
+ * - `drmas` and its libraries, such as `@drmas/engine`, are the running packages, also if another copy lies near the
+ *   file or a tsconfig.json names their sources. A second copy would not know the episodes of the first, and
+ *   `trainable` would call the model of production.
  * - If Node finds no `zod` near the file, the hooks resolve it to the zod of the running package.
  * - TypeScript files, and JavaScript files with `import` or `export`, are ES modules, also in folders whose
  *   package.json does not declare that (as `npm init` writes it).
@@ -38,7 +38,7 @@ function isModule({ url, format }: ResolveFnOutput): boolean {
 }
 
 async function resolveHere(...[specifier, context, nextResolve]: Parameters<ResolveHook>): Promise<ResolveFnOutput> {
-  const url = /^(drmas|@drmas\/engine)(\/|$)/.test(specifier) ? exportedFile(specifier) : undefined;
+  const url = /^(drmas|@drmas\/[\w-]+)(\/|$)/.test(specifier) ? exportedFile(specifier) : undefined;
   if (url !== undefined) return { url, format: 'module', shortCircuit: true };
   try {
     return await nextResolve(specifier, context);
@@ -51,7 +51,7 @@ async function resolveHere(...[specifier, context, nextResolve]: Parameters<Reso
 /** The URL of the running package's file. Undefined if the package exports no such file; Node's error is better. */
 function exportedFile(specifier: string): string | undefined {
   try {
-    const file = (specifier.startsWith('drmas') ? drmas : here).resolve(specifier);
+    const file = (/^@drmas\/engine(\/|$)/.test(specifier) ? here : drmas).resolve(specifier);
     return file.endsWith('.js') ? pathToFileURL(file).href : undefined;
   } catch {
     return undefined;
