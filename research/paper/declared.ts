@@ -1,4 +1,4 @@
-/** What plans predicted before their runs, and what the runs say: a row of the paper's table for each prediction. */
+/** The predictions of plans beside the results of their runs: a row of the paper's table for each prediction. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
@@ -78,18 +78,25 @@ function difference(
   return of.comparison(where, of.variant(variant), score);
 }
 
-/** Each variant minus the baseline in the first regime of a part, over the whole curve, with p by Holm over them. */
-export function rankedIn(stored: Stored, id: string) {
+/** Each variant minus the baseline in the first regime of a part, with p by Holm over them. */
+export function rankedIn(stored: Stored, id: string, score = curveScore) {
   const of = resultsOf(stored, id);
   const [regime] = of.part.regimes;
   if (regime === undefined) throw new Error(`${id} has no regime`);
   const others = of.part.variants.filter((variant) => variant !== of.baseline);
-  const compared = others.map((variant) => ({ id: variant.id, gain: of.comparison(regime, variant, curveScore) }));
+  const compared = others.map((variant) => ({ id: variant.id, gain: of.comparison(regime, variant, score) }));
   const adjusted = holm(compared.map(({ gain }) => gain.p));
   return compared.map((one, i) => {
     const p = adjusted[i] ?? 1;
     return { ...one, p, shown: p > LARGEST_P ? 'no difference shown' : differs(one.gain) };
   });
+}
+
+/** Each estimator minus Dr. MAS over the families of CreditBench, by its name, with p by Holm over them. */
+export function creditRanks({ cells }: Pick<Stored, 'cells'>) {
+  const all = trainingGains(cells, 'drmas').map(({ estimator, gains }) => [estimator, compare(gains)] as const);
+  const adjusted = holm(all.map(([, gain]) => gain.p));
+  return new Map(all.map(([estimator, gain], i) => [estimator, { gain, p: adjusted[i] ?? 1 }]));
 }
 
 export const estimatorOf = (id: string): string => id.replace(/-at-[\d.e-]+$/, '');
@@ -131,16 +138,9 @@ const NOT_PREDICTED = 'gae';
 const words: Plan = {
   name: 'words',
   outcomes(stored) {
-    const of = resultsOf(stored, 'words-pairs');
-    const [regime] = of.part.regimes;
-    if (regime === undefined) throw new Error('words has no regime');
-    const compared = of.part.variants
-      .filter((variant) => variant !== of.baseline)
-      .map((variant) => ({ id: estimatorOf(variant.id), gain: of.comparison(regime, variant) }));
-    const adjusted = holm(compared.map(({ gain }) => gain.p));
-    const i = compared.findIndex(({ id }) => id === 'drmas');
-    const { gain } = compared[i] as (typeof compared)[number];
-    const p = adjusted[i] ?? 1;
+    const ranked = rankedIn(stored, 'words-pairs', lastScore).find(({ id }) => estimatorOf(id) === 'drmas');
+    if (ranked === undefined) throw new Error('words has no drmas');
+    const { gain, p } = ranked;
     return [
       {
         predicted: '(a claim) On a pretrained model `drmas` ends above `grpo`',
@@ -205,7 +205,6 @@ const baseline: Plan = {
     const zero = all.filter(({ other }) => other === 'constant,baseline=0');
     const episodes = all.filter(({ other }) => other !== 'constant,baseline=0');
     const [first, last] = [zero[0], zero.at(-1)];
-    const [rangeOf] = [({ gains }: { gains: readonly number[] }) => shortText(compare(gains))];
     if (first === undefined || last === undefined || episodes[0] === undefined) return [];
     return [
       {
@@ -215,7 +214,7 @@ const baseline: Plan = {
       },
       {
         predicted: 'At a start of 9/12 the own mean is above 0',
-        found: `own minus 0: ${rangeOf(last)}`,
+        found: `own minus 0: ${shortText(compare(last.gains))}`,
         verdict: held(last.verdict === 'higher'),
       },
     ];
@@ -649,21 +648,8 @@ const shape = (name: string): Plan => ({
 });
 
 const ABOUT_MEANS: readonly Plan[] = [
-  ...[
-    words,
-    league,
-    baseline,
-    blind,
-    catchUp,
-    size,
-    mechanism,
-    tuned,
-    paper,
-    collapse,
-    catchUpRepair,
-    ownRates,
-    defaults,
-  ],
+  ...[words, league, baseline, blind, catchUp, size, mechanism, tuned, paper, collapse],
+  ...[catchUpRepair, ownRates, defaults],
 ];
 const OTHERS: readonly Plan[] = [
   ...[creditbench, lemma, smallGroups, losses, sums, trunk, pools, why, stopping, decisions, shape('shape')],

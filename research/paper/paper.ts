@@ -2,21 +2,30 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { levelComparisons, trainingGains } from '../creditbench/page.js';
-import { compare, PartResults, rareCallerInflation } from '../harness/analysis.js';
+import { levelComparisons } from '../creditbench/page.js';
+import { PartResults, rareCallerInflation } from '../harness/analysis.js';
 import { blindFigure } from '../harness/blind.js';
 import { mechanismTable } from '../harness/mechanism.js';
 import { fillPage } from '../harness/page.js';
 import { exactText } from '../harness/part-text.js';
 import { rateFactorFigure } from '../harness/waiting.js';
 import { primaries } from '../questions/index.js';
-import { declaredTable, doneOf, heldCounts, PLANS, partOf, resultsOf, type Stored, shortText } from './declared.js';
+import {
+  creditRanks,
+  declaredTable,
+  doneOf,
+  heldCounts,
+  PLANS,
+  partOf,
+  resultsOf,
+  type Stored,
+  shortText,
+} from './declared.js';
 import { classTable, levelsTable, sweepFigure, teamsTable } from './tables.js';
 import { pgfplot, texOf } from './tex.js';
 
 export const TEMPLATE = 'research/paper/paper.template';
-/** What builds the PDF on Debian. */
+/** The packages of Debian that build the PDF. */
 export const PACKAGES = 'texlive-latex-base texlive-latex-recommended texlive-pictures texlive-fonts-recommended';
 
 /** The tokens that only the paper has, by name; their values are LaTeX. */
@@ -28,6 +37,7 @@ function paperTokens(stored: Stored): Readonly<Record<string, (words: readonly s
     .filter(({ waiting, variants }) => waiting !== undefined && variants.length > 2)
     .map((part) => new PartResults(part, results));
   const blind = partOf(stored, 'blind-pairs');
+  const [counts, credit] = [heldCounts(stored), creditRanks(stored)];
   const panel = 'width=.5\\linewidth, height=5.2cm';
   const gain = 'gain, points';
   const plots: Readonly<Record<string, () => string>> = {
@@ -64,8 +74,8 @@ function paperTokens(stored: Stored): Readonly<Record<string, (words: readonly s
       if (name !== 'means' && name !== 'others') throw new Error(`there is no table of plans ${name}`);
       return declaredTable(stored, PLANS[name]);
     },
-    held: () => `${heldCounts(stored).held}`,
-    failed: () => `${heldCounts(stored).failed}`,
+    held: () => `${counts.held}`,
+    failed: () => `${counts.failed}`,
     classes: () => classTable(stored),
     teams: () => teamsTable(stored),
     mechanism: () => texOf(mechanismTable(resultsOf(stored, 'mechanism-pairs'))),
@@ -76,15 +86,10 @@ function paperTokens(stored: Stored): Readonly<Record<string, (words: readonly s
       return `${there} of ${declared}`;
     },
     credit: ([name = '']) => {
-      const all = trainingGains(cells, 'drmas').map(({ estimator, gains }) => ({ estimator, gain: compare(gains) }));
-      const adjusted = holm(all.map(({ gain }) => gain.p));
-      const i = all.findIndex(({ estimator }) => estimator === name);
-      const one = all[i];
+      const one = credit.get(name);
       if (one === undefined) throw new Error(`CreditBench has no ${name}`);
       const { better, pairs } = one.gain;
-      return texOf(
-        `${shortText(one.gain)} points, ${better} of ${pairs} seeds, by Holm p = ${exactText(adjusted[i] ?? 1)}`,
-      );
+      return texOf(`${shortText(one.gain)} points, ${better} of ${pairs} seeds, by Holm p = ${exactText(one.p)}`);
     },
     levels: ([side = '']) => {
       if (side === 'table') return levelsTable(stored);
@@ -114,7 +119,7 @@ export interface BuiltPaper {
   /** The page on which the main text ends, and all pages. */
   readonly main: number;
   readonly pages: number;
-  /** What LaTeX reports about lines that are too wide and labels that are missing. */
+  /** The reports of LaTeX about lines that are too wide and labels that are missing. */
   readonly complaints: readonly string[];
 }
 

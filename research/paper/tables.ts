@@ -1,11 +1,10 @@
 /** The tables and figures that only the paper has. */
 import { mean } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
-import { levelComparisons, trainingGains } from '../creditbench/page.js';
+import { levelComparisons } from '../creditbench/page.js';
 import { compare, curveScore, lastScore, predictionOf } from '../harness/analysis.js';
 import { exactText } from '../harness/part-text.js';
 import type { Figure, Series } from '../harness/svg.js';
-import { estimatorOf, rankedIn, resultsOf, SHARED_IN_LEAGUE, type Stored, shortText } from './declared.js';
+import { creditRanks, estimatorOf, rankedIn, resultsOf, SHARED_IN_LEAGUE, type Stored, shortText } from './declared.js';
 import { tabular, texOf } from './tex.js';
 
 /** A run has failed if its last score lies below this. */
@@ -29,11 +28,7 @@ export function classTable(stored: Stored): string {
   const [league, tuned] = ['league-pairs', 'tuned-pairs'].map(
     (id) => new Map(rankedIn(stored, id).map((one) => [estimatorOf(one.id), one])),
   );
-  const credit = trainingGains(stored.cells, 'drmas').map(({ estimator, gains }) => ({
-    estimator,
-    gain: compare(gains),
-  }));
-  const adjusted = holm(credit.map(({ gain }) => gain.p));
+  const credit = creditRanks(stored);
   const of = resultsOf(stored, 'tuned-pairs');
   const failures = (name: string) => {
     const variant = of.part.variants.find(({ id }) => estimatorOf(id) === name);
@@ -43,21 +38,12 @@ export function classTable(stored: Stored): string {
     return `${runs.filter((run) => lastScore(regime, run) < FAILED).length}`;
   };
   const rows = CLASSES.map(([baseline, name, inCredit = name]) => {
-    const cells = [league, tuned].map((all) => {
-      const one = all?.get(name);
+    const cells = [league?.get(name), tuned?.get(name), credit.get(inCredit)].map((one) => {
+      if (name === 'drmas') return ['0', '']; // the others are compared with it
       return one === undefined ? ['', ''] : [shortText(one.gain), exactText(one.p)];
     });
-    const i = credit.findIndex(({ estimator }) => estimator === inCredit);
-    const there = credit[i];
-    const last = there === undefined ? ['', ''] : [shortText(there.gain), exactText(adjusted[i] ?? 1)];
-    const isOwn = name === 'drmas';
-    const [first = [], second = []] = isOwn
-      ? [
-          ['0', ''],
-          ['0', ''],
-        ]
-      : cells;
-    return [baseline, `\`${name}\``, ...first, ...second, failures(name), ...(isOwn ? ['0', ''] : last)];
+    const [first = [], second = [], last = []] = cells;
+    return [baseline, `\`${name}\``, ...first, ...second, failures(name), ...last];
   });
   return tabular(
     ['l', 'l', 'l', 'r', 'l', 'r', 'r', 'l', 'r'],

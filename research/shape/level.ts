@@ -7,7 +7,8 @@
  */
 import { RandomStream } from '@drmas/engine/math';
 import { oneSidedP } from '../../src/runs/analysis/paired-interval.js';
-import { fillPage, markdown } from './page.js';
+import { table as markdown } from '../harness/part-text.js';
+import { fillPage } from './page.js';
 import { ALPHA, leastSpread } from './verdict.js';
 
 const [MARGIN, EPISODES, STUDIES] = [0.02, 192, 4000];

@@ -14,6 +14,3 @@ export async function fillPage(tables: Readonly<Record<string, string>>): Promis
   }
   await writeFile(PAGE, text);
 }
-
-export const markdown = (header: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

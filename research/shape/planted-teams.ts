@@ -16,7 +16,8 @@ import { mean } from '@drmas/engine/math';
 import { z } from 'zod';
 import { agent, choiceTable, defineRecipe, defineTeam, frozen, oneOf, type RecipeDefinition } from '../../src/index.js';
 import { oneSidedP } from '../../src/runs/analysis/paired-interval.js';
-import { fillPage, markdown } from './page.js';
+import { table as markdown } from '../harness/part-text.js';
+import { fillPage } from './page.js';
 import { type Study, type StudyOptions, studyOf } from './study.js';
 import { ALPHA, leastSpread } from './verdict.js';
 
