@@ -227,7 +227,7 @@ function unfollowable(place: string, installed: string): string[] {
   return failed.length === 0 ? [] : [`${PAGE}: not true any more: ${failed.join(', ')}\n${said.slice(-4000)}`];
 }
 
-/** What goes wrong if npm installs the engine alone, and its README is followed. */
+/** The faults if npm installs the engine alone, and its README is followed. */
 function unusableAlone(place: string, tarballs: Tarballs): string[] {
   const folder = join(place, 'the engine alone');
   mkdirSync(folder);

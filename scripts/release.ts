@@ -104,15 +104,17 @@ export function withVersion(json: string, names: ReadonlySet<string>, present: s
   return `${JSON.stringify(whole, null, 2)}\n`;
 }
 
-/** The folders of the packages that a release publishes: the root, and each folder beside it that is not private. */
-function publishedFolders(root: string): string[] {
+/** The packages that a release publishes, as folders with names: the root, and those below it that are not private. */
+function publishedPackages(root: string): (readonly [folder: string, name: string])[] {
   const folders = ['packages', 'apps'].flatMap((place) => {
     if (!existsSync(join(root, place))) return [];
     return readdirSync(join(root, place)).map((name) => `${place}/${name}`);
   });
-  return ['.', 'create-drmas', ...folders.sort()].filter((folder) => {
+  return ['.', 'create-drmas', ...folders.sort()].flatMap((folder) => {
     const file = join(root, folder, 'package.json');
-    return existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as Manifest).private !== true;
+    if (!existsSync(file)) return [];
+    const { name = folder, private: isPrivate } = JSON.parse(readFileSync(file, 'utf8')) as Manifest;
+    return isPrivate === true ? [] : [[folder, name] as const];
   });
 }
 
@@ -132,9 +134,9 @@ export function release({ root, version: wanted, dryRun, checks, day, paper, say
   say(`${name} ${present} -> ${version}`);
 
   const files = new Map([['CHANGELOG.md', text]]);
-  const folders = publishedFolders(root);
-  const manifests = folders.map((folder) => join(folder, 'package.json'));
-  const names = new Set(manifests.map((file) => `${(JSON.parse(read(file)) as Manifest).name}`));
+  const packages = publishedPackages(root);
+  const manifests = packages.map(([folder]) => join(folder, 'package.json'));
+  const names = new Set(packages.map(([, each]) => each));
   for (const file of [...manifests, 'package-lock.json'].filter((each) => existsSync(join(root, each))))
     files.set(file, withVersion(read(file), names, present, version));
   const steps = [...checks.map((words) => words.join(' ')), `write ${[...files.keys()].join(', ')}`, 'npm pack'];
@@ -152,7 +154,7 @@ export function release({ root, version: wanted, dryRun, checks, day, paper, say
   const folder = join(root, 'release');
   try {
     mkdirSync(folder, { recursive: true });
-    const packed = folders.map((each) => `release/${pack(join(root, each), folder)}`);
+    const packed = packages.map(([each]) => `release/${pack(join(root, each), folder)}`);
     if (paper !== undefined) packed.push(...buildPaper(root, paper, version));
     writeFileSync(join(folder, `notes-${version}.md`), notes);
     git('add', ...files.keys());

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import ts from 'typescript';
+import { LIBRARIES, type Library } from '../support/libraries.js';
 
 /** An import of one file by another. Paths are relative to the repository's root. */
 export interface Import {
@@ -14,6 +15,10 @@ export interface Import {
 
 export const isTest = (path: string) => /\.(test|test-d)\.ts$/.test(path);
 
+/** The TypeScript files of the libraries, and those below some folders. */
+export const sourcesBelow = (...folders: readonly string[]): RegExp =>
+  new RegExp(`^(${[...folders, ...Object.values(LIBRARIES).map((folder) => `${folder}/src`)].join('|')})/.*\\.ts$`);
+
 /** The room of a file: a folder of `src`, or a package; undefined for a file beside the rooms. */
 const roomOf = (path: string) => /^(?:src|packages)\/([^/]+)\//.exec(path)?.[1];
 
@@ -25,7 +30,7 @@ const roomOf = (path: string) => /^(?:src|packages)\/([^/]+)\//.exec(path)?.[1];
 export function importsOf(
   root: string,
   files: readonly string[],
-  below = /^(src|packages\/(engine|tinker)\/src)\/.*\.ts$/,
+  below = sourcesBelow('src'),
   aliases: ReadonlyMap<string, string> = new Map(),
 ): Import[] {
   const sources = files.filter((path) => below.test(path) && !isTest(path));
@@ -76,8 +81,8 @@ function exportsTypesOnly({ isTypeOnly, exportClause }: ts.ExportDeclaration): b
 }
 
 function resolved(root: string, from: string, name: string): string {
-  const door = /^@drmas\/(engine|tinker)(?:\/([\w-]+))?$/.exec(name);
-  if (door !== null) return `packages/${door[1]}/src/${door[2] ?? 'index'}.ts`;
+  const [, library = '', door = 'index'] = /^(@drmas\/[\w-]+)(?:\/([\w-]+))?$/.exec(name) ?? [];
+  if (library in LIBRARIES) return `${LIBRARIES[library as Library]}/src/${door}.ts`;
   if (!name.startsWith('.')) return name;
   const path = normalize(join(dirname(from), name)).replace(/\.js$/, '.ts');
   return existsSync(join(root, path)) ? path : `${path}x`;

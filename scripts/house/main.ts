@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filesOf, houseFindings, sourcesOf } from './file-rules.js';
-import { folderCircles, importsOf, isTest, reachedByValue, roomArrows } from './imports.js';
+import { folderCircles, importsOf, isTest, reachedByValue, roomArrows, sourcesBelow } from './imports.js';
 import { functionsWithRecipe } from './walk.js';
 
 // The cost of typical changes: the files by hand that know one estimator, loss, optimiser or kernel.
@@ -83,7 +83,7 @@ const TRAIN = 'src/method/training/train.ts';
 /** The program that trains in a browser tab, and its module for the package (apps/site/vite.config.ts). */
 const TAB = {
   entry: 'apps/site/src/run/worker.ts',
-  sources: /^(src|packages\/(engine|tinker)\/src|apps\/site\/src\/run|recipes)\/.*\.ts$/,
+  sources: sourcesBelow('src', 'apps/site/src/run', 'recipes'),
   aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'apps/site/src/run/drmas.ts'])),
 };
 const START = { file: 'src/runs/run/execute-run.ts', name: 'executeRun' };

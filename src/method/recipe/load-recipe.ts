@@ -4,7 +4,7 @@ import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject, messageOf, RecipeError, suggestion } from '@drmas/engine/errors';
 import { importUserModule } from '@drmas/engine/platform';
-import { libraryFolders } from '../../teams/watchdog.js';
+import { libraryPaths } from '../../teams/watchdog.js';
 import { codeHash, localFiles } from './code-hash.js';
 import type { RecipeDefinition } from './define.js';
 import { withLossModules } from './plugins/import-losses.js';
@@ -103,7 +103,7 @@ const packageRoot = fileURLToPath(new URL(ownExtension === '.js' ? '../../../../
 const notTheirs = [
   join(packageRoot, 'src', sep),
   join(packageRoot, 'dist', sep),
-  ...[...libraryFolders().values()].map((folder) => join(folder, sep)),
+  ...libraryPaths(),
   `${sep}node_modules${sep}`,
   'node:',
   'data:',

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 
 /** The folder of each library of drmas, such as `@drmas/engine`: its code is below `src` or `dist` of it. */
 export function libraryFolders(): ReadonlyMap<string, string> {
@@ -12,3 +12,6 @@ export function libraryFolders(): ReadonlyMap<string, string> {
     return new Map(); // in a bundle all code is one file
   }
 }
+
+/** The beginnings of all paths of the libraries' code. */
+export const libraryPaths = (): string[] => [...libraryFolders().values()].map((folder) => join(folder, sep));

@@ -5,13 +5,12 @@
  * ends it when the episode's time is up.
  */
 import { closeSync } from 'node:fs';
-import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
 import { waitMs } from '@drmas/engine/host';
 import { currentScope, startWorker } from '@drmas/engine/platform';
 import { placeOf } from '../episode-failure.js';
-import { libraryFolders } from './library-folders.js';
+import { libraryPaths } from './library-folders.js';
 import {
   BEATS,
   END_AFTER,
@@ -78,8 +77,7 @@ export function watchTeams(endAfterMs: number): () => void {
 
 /** The code of drmas: `dist/src` if it was compiled, else `src`, and its libraries. */
 const own = fileURLToPath(new URL('../../../', import.meta.url));
-const libraries = [...libraryFolders().values()].map((folder) => join(folder, sep));
-const ours = [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), ...libraries];
+const ours = [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), ...libraryPaths()];
 
 /** The frames in which drmas calls a callback of a team. */
 const WRAPPER = /[\\/]async-scopes\.[jt]s:/;
