@@ -212,7 +212,6 @@ const countedIn = (played: Played, { training }: Recipe): Counted => {
 
 // A game in which each kind of failure happens to a part of the episodes.
 
-const never = () => {};
 const failing =
   (what: string) =>
   (chance: number): void => {
@@ -254,7 +253,7 @@ const cases = Object.keys(rules).flatMap((failure) =>
 describe('each number of a step is the one that is counted by hand', () => {
   it.each(cases)('%s, %s', async (failure, variant) => {
     const recipe = choiceRecipe(
-      { team: game({ between: never, ...rules[failure] }), training: { steps: 2, tasksPerStep: 4, groupSize: 6 } },
+      { team: game(rules[failure]), training: { steps: 2, tasksPerStep: 4, groupSize: 6 } },
       variants[variant],
     );
     const paths = new Set<string>();
@@ -317,7 +316,7 @@ const elsewhereInProbes: typeof elsewhere = [
 describe('evaluations and the probe count by hand alike', () => {
   it.each(Object.keys(rules))('%s', async (failure) => {
     const recipe = choiceRecipe(
-      { team: game({ between: never, ...rules[failure] }), training: { steps: 1, tasksPerStep: 6, groupSize: 8 } },
+      { team: game(rules[failure]), training: { steps: 1, tasksPerStep: 6, groupSize: 8 } },
       turnLimit,
     );
     const [{ played }] = (await learnSteps(recipe)) as [PlayedAndLearnt];

@@ -1,4 +1,4 @@
-/** Models behind endpoints and sampling servers: their settings, and checks of what they answer. */
+/** Models behind endpoints and sampling servers: their settings, and checks of their answers. */
 export {
   type AgentModel,
   answer,

@@ -15,6 +15,7 @@ export {
   type LogEntry,
   responseTokens,
   type Score,
+  scoredGroups,
   shareOfForeign,
   successOf,
   type Turn,

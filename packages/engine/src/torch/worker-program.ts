@@ -1,4 +1,4 @@
 import { fileURLToPath } from 'node:url';
 
-/** What Python runs: the folder of the worker in the package that a module of this folder belongs to. */
+/** The folder that Python runs: the worker in the package of a module of this folder. */
 export const workerProgram = (module: string): string => fileURLToPath(new URL('../../python/drmas_torch', module));

@@ -9,9 +9,9 @@ import {
   isUnscored,
   jsonText,
   responseTokens,
+  scoredGroups,
   successOf,
   type TaskSet,
-  withoutUnscored,
 } from '@drmas/engine/nouns';
 import { BENCHMARK, bestAtK, bootstrapInterval } from '../../../teams/tasks.js';
 import { failureText } from '../play/failures.js';
@@ -137,12 +137,6 @@ export function evaluationEvent(
     }),
     seconds,
   };
-}
-
-/** The groups without episodes that have no score; if no episode has one, the groups as they are. */
-function scoredGroups(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
-  const scored = withoutUnscored(played).filter(({ episodes }) => episodes.length > 0);
-  return scored.length === 0 ? played : scored;
 }
 
 /** @param played All groups, whose turns are counted @param groups The groups whose rewards are averaged */

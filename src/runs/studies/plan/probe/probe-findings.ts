@@ -5,11 +5,11 @@ import {
   type Episode,
   type EpisodeGroup,
   responseTokens,
+  scoredGroups,
   successOf,
   type Turn,
   trainedTurns,
   turnReward,
-  withoutUnscored,
 } from '@drmas/engine/nouns';
 import type { AgentCalls } from '../../../../method/advantage.js';
 import {
@@ -114,7 +114,7 @@ export function probeFindings(
 ): ProbeFindings {
   const { episodes } = advantages;
   // As evaluations count them: an episode without a score says nothing about the team.
-  const scored = withoutUnscored(groups).filter((group) => group.episodes.length > 0);
+  const scored = scoredGroups(groups);
   // As a step has them: policies learn from no other failed episode.
   const lessons = applyFailureRule(groups, recipe.training.failedEpisodes);
   const perTask = scored.map((group) => group.episodes.map(successOf));
