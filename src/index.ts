@@ -19,7 +19,7 @@ export {
   TrainingError,
   UnattributedCallError,
 } from '@drmas/engine/errors';
-export type { EvaluationEvent, MetricSink, RunEvent } from '@drmas/engine/events';
+export type { EvaluationEvent, MetricSink, RunEvent, ScoredEvaluation } from '@drmas/engine/events';
 export type { EventSink } from '@drmas/engine/host';
 export { defineTracker } from '@drmas/engine/host';
 export type { LossSpec } from '@drmas/engine/loss';

@@ -163,7 +163,7 @@ export async function trainingCell(
     const kernels = events.flatMap((event) =>
       event.type === 'run.started' ? [`${event.hardware.kernels} ${event.hardware.isa}`] : [],
     );
-    const curve = evaluations.map(({ averageAtK }) => averageAtK);
+    const curve = evaluations.flatMap(({ averageAtK }) => averageAtK ?? []);
     return { ...result, kernels: kernels[0] ?? '', curve, origin: originOf(maker, started) };
   } catch (error) {
     if (signal.aborted || !(error instanceof DrmasError)) throw error;

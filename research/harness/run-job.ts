@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { EvaluationEvent, RunEvent, RunStarted } from '@drmas/engine/events';
+import { isScored } from '@drmas/engine/nouns';
 import { fetchModel } from '../../scripts/support/smollm2.js';
 import { summariseRun } from '../../src/runs/analysis/ablation-summary.js';
 import { commandOf, type Job, jobName, OVERLAP } from './declaration.js';
@@ -120,7 +121,7 @@ function trainResult(job: Job, events: readonly RunEvent[], seconds: number): Tr
     command: repeatableCommand(job),
     kernels: `${started?.hardware.kernels} ${started?.hardware.isa}`,
     evaluated: { tasks: evaluations.at(-1)?.tasks ?? 0, samples: evaluations.at(-1)?.samples ?? 0 },
-    curve: evaluations.map(({ step, averageAtK, agents: measured }) => {
+    curve: evaluations.filter(isScored).map(({ step, averageAtK, agents: measured }) => {
       const { reward } = measured[job.regime.agent] ?? {};
       return { step, team: averageAtK, ...(reward === undefined ? {} : { agent: reward }) };
     }),

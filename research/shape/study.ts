@@ -69,7 +69,7 @@ export async function studyOf(recipe: string | RecipeDefinition, options: StudyO
       onStart: (plan) => plan.runs.forEach((run) => void recipes.set(run.variant, run.recipe)),
     });
     for (const { name, variant, status, score, message } of runs) {
-      if (status !== 'completed') throw new Error(`${name}: ${message}`);
+      if (status !== 'completed' || score === undefined) throw new Error(`${name}: ${message ?? 'no score'}`);
       const use = await useOf(join(directory, name), recipes.get(variant) as Recipe);
       all.push({ team: variant, score, ...use });
     }

@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Interval, RunEvent } from '@drmas/engine/events';
+import { isScored } from '@drmas/engine/nouns';
 import { peakResidentBytes } from '../../bench/measure/processor-time.js';
 import { machineText } from '../../bench/results.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
@@ -64,7 +65,9 @@ async function made(words: readonly string[], run: string): Promise<FirstRun> {
 
 /** @throws Error if no held-out tasks were evaluated */
 function scoresIn(events: readonly RunEvent[]): NonNullable<FirstRun['scores']> {
-  const evaluations = events.filter((event) => event.type === 'evaluation').filter(({ split }) => split === 'test');
+  const evaluations = events.flatMap((event) =>
+    event.type === 'evaluation' && event.split === 'test' && isScored(event) ? [event] : [],
+  );
   const [first, last] = [evaluations[0], evaluations.at(-1)];
   if (first === undefined || last === undefined) throw new Error('the run evaluated nothing');
   const { averageAtK: after, interval, tasks } = last;

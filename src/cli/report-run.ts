@@ -1,4 +1,5 @@
 import { dirname, isAbsolute } from 'node:path';
+import { isScored } from '@drmas/engine/nouns';
 import { RunDirectory } from '../method/store.js';
 import { type ResumeOptions, type RunStart, shownTracker, type TrainOptions, type TrainResult } from '../runs/index.js';
 import { readTracedTeam } from '../runs/traces.js';
@@ -70,7 +71,9 @@ async function comparisonLines(run: RunDirectory): Promise<string[]> {
   const { source } = run.record.recipe;
   const traced = isAbsolute(source) ? await readTracedTeam(dirname(source)) : undefined; // others ship with drmas
   if (traced === undefined) return [];
-  const evaluations = (await run.events()).filter((event) => event.type === 'evaluation');
+  const evaluations = (await run.events()).flatMap((event) =>
+    event.type === 'evaluation' && isScored(event) ? [event] : [],
+  );
   const [first, last] = [evaluations[0], evaluations.at(-1)];
   return first === undefined || last === undefined ? [] : learntLines(traced, first, last, nearPath(run.path));
 }

@@ -2,7 +2,7 @@
 export { rewardRecord, type StepAdvantages, stepAdvantages } from './training/advantages/advantages.js';
 export { evaluationEvent, playEvaluation } from './training/evaluation/evaluate-policies.js';
 export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
-export { allFailedText, commonFailure, requireWorking } from './training/play/failures.js';
+export { allFailedText, commonFailure, NO_SCORE, requireWorking } from './training/play/failures.js';
 export { goesOnAfter, type Played } from './training/play/played.js';
 export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { PastVersions } from './training/pool/past-versions.js';

@@ -3,7 +3,7 @@ export {
   type AgentStage,
   type AgentSummary,
   type ComparedRun,
-  hasScore,
+  overTurns,
   type RunSummary,
   summariseRun,
   summariseVariants,

@@ -1,7 +1,7 @@
 // @module-tag verify
 
 import { RecipeError } from '@drmas/engine/errors';
-import type { EvaluationEvent } from '@drmas/engine/events';
+import type { EvaluationEvent, ScoredEvaluation } from '@drmas/engine/events';
 import { nodeFiles } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { evaluationLines } from '../../src/cli/reporter/score-printer.js';
@@ -35,7 +35,7 @@ describe('a recipe with several benchmarks', () => {
     }
     const episodes = await readEpisodes(nodeFiles, run.evaluationEpisodesPath(1));
     expect(new Set(episodes.map(({ task }) => task.id.split('/')[0]))).toEqual(new Set(['short', 'long']));
-    const text = evaluationLines(evaluations[1] as EvaluationEvent, 100).join('\n');
+    const text = evaluationLines(evaluations[1] as ScoredEvaluation, 100).join('\n');
     expect(text).toMatch(/^avg@4 +[\d.]+ % +\[[\d.]+, [\d.]+\]\npass@4 .*\nmaj@4 .*\nreward of solver .*\n/);
     expect(text).toMatch(/pass@1 [\d.]+ %, pass@2 [\d.]+ %, pass@4 [\d.]+ %\n/);
     expect(text).toMatch(

@@ -136,7 +136,7 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
       12,
     );
   if (judged.length > 0) expect(event.success).toBeCloseTo(meanOf(successOf), 12);
-  // The texts of an agent, as of all that it wrote. An agent without an episode that counts is missing.
+  // The texts of an agent, as of all that it wrote. An agent without an episode that counts has no reward.
   for (const [name, agent] of Object.entries(event.agents)) {
     const written = all.flatMap(({ turns }) => turns).filter((turn) => turn.agent === name);
     expect(agent.turns, name).toBe(written.length);
@@ -149,7 +149,9 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
     const rewards = own.flatMap((episode) =>
       episode.turns.filter((turn) => turn.agent === name).map((turn) => turnReward(episode, turn)),
     );
-    expect(agent.rewardMean, name).toBeCloseTo(mean(rewards), 12);
+    expect(agent.rewardMean ?? 'absent', name).toEqual(
+      rewards.length === 0 ? 'absent' : expect.closeTo(mean(rewards), 12),
+    );
   }
   const kept = new Set(played.kept.flatMap(({ episodes }) => episodes));
   const turns = [...kept].flatMap(trainedTurns);

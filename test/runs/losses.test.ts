@@ -129,7 +129,7 @@ it('go on bit for bit: the checkpoint holds the mean of every agent', async () =
   const expected = { solver: 0, verifier: 0 };
   (await stepsOf(whole)).forEach(({ agents }, step) => {
     for (const name of ['solver', 'verifier'] as const) {
-      const { rewardMean } = agents[name] as (typeof agents)[string];
+      const { rewardMean = Number.NaN } = agents[name] as (typeof agents)[string];
       expected[name] = step === 0 ? rewardMean : 0.5 * expected[name] + 0.5 * rewardMean;
     }
   });

@@ -1,5 +1,6 @@
 /** A run, and all that drmas says about it: warnings, the reason why it ended, lines about agents that did not move. */
-import type { EvaluationEvent } from '@drmas/engine/events';
+import type { ScoredEvaluation } from '@drmas/engine/events';
+import { isScored } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { howToMove, unmovedAgents } from '../../src/runs/analysis/trouble.js';
@@ -19,7 +20,9 @@ export async function saidIn(root: string, input: RecipeInput) {
   const warnings = events.flatMap((event) => (event.type === 'warning' ? [event] : []));
   const steps = events.filter((event) => event.type === 'step');
   const started = events.find((event) => event.type === 'run.started');
-  const last = events.findLast((event): event is typeof event & EvaluationEvent => event.type === 'evaluation');
+  const last = events.findLast(
+    (event): event is typeof event & ScoredEvaluation => event.type === 'evaluation' && isScored(event),
+  );
   const unmoved = unmovedAgents(steps, { headline: 'score', last }).map((line) => {
     return { code: 'unmoved', message: `${line}. ${howToMove(steps, started)}` };
   });

@@ -20,6 +20,7 @@ export {
   type RunEvent,
   type RunFinished,
   type RunStarted,
+  type ScoredEvaluation,
   type Spike,
   type Step,
   type Warmup,

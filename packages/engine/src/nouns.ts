@@ -25,9 +25,11 @@ export {
   withoutUnscored,
 } from './base/core/episode.js';
 export {
+  evaluatedEpisodes,
   type Headline,
   HOW_TO_SUCCEED,
   headlineOf,
+  isScored,
   labelOfPart,
   measuresOf,
   rewardsOf,

@@ -79,7 +79,6 @@ export const evaluate = defineCommand({
       );
       lines.say();
       const now = systemClock.now();
-      // A score that is no number, since no episode has one, is not enough.
       const check = atLeast === undefined ? undefined : { atLeast, passed: event.averageAtK >= atLeast };
       if (asJson === true) {
         jsonSink(context).write({ ...event, ...check, time: now.toISOString(), version: EVENT_VERSION });

@@ -56,9 +56,10 @@ describe('the comparison at the end of an ablation', () => {
 
   it('leaves out of pairs and means the scores of runs whose rewards all failed, and says what is missing', () => {
     const all = { unscored: 40, episodes: 40 };
-    const runs = [1, 2, 3].flatMap((seed) => [
+    const { score: _, ...unscored } = { ...run('drmas', 2), ...all };
+    const runs = [1, 2, 3].flatMap((seed): RunSummary[] => [
       { ...run('grpo', seed), score: 0.5 },
-      { ...run('drmas', seed), score: 0.7, ...(seed === 2 ? { ...all, score: 0 } : {}) },
+      seed === 2 ? unscored : { ...run('drmas', seed), score: 0.7 },
       ...(seed === 1 ? [{ ...run('rloo', seed), unscored: 3, episodes: 40 }] : []),
     ]);
     const [difference] = pairedDifferences(runs, ['grpo', 'drmas'], 'grpo');

@@ -1,19 +1,21 @@
 /** The lines that an ablation prints while its runs train, and the comparison at its end. */
 
-import { hasScore, type PairedDifference, type RunSummary, type VariantSummary } from '../../runs/analysis.js';
+import type { PairedDifference, RunSummary, VariantSummary } from '../../runs/analysis.js';
 import type { AblationResult } from '../../runs/studies.js';
 import { paretoLines } from './comparison/pareto-printer.js';
 import { scoredText } from './score-printer.js';
 import { columnTables, duration, percent, short, significant, table, wrap } from './text-layout.js';
+
+/** `no score` if the reward of each episode failed. */
+export const scoreText = (score: number | undefined) => (score === undefined ? 'no score' : percent(score));
 
 /** One line for a run that has ended. */
 export function endedLine(run: RunSummary): string {
   const { variant, seed, status, message, start, score, unscored, spikes } = run;
   const who = `${variant}, pair ${seed}`;
   if (status === 'failed') return `${who}: failed: ${message ?? ''}`;
-  const end = hasScore(run) ? percent(score) : 'no score';
   const missing = unscored === undefined ? '' : `, ${scoredText(run)} at the end`;
-  return `${who}: ${percent(start)} -> ${end}${missing}${spikes > 0 ? `, spikes ${spikes}` : ''}`;
+  return `${who}: ${scoreText(start)} -> ${scoreText(score)}${missing}${spikes > 0 ? `, spikes ${spikes}` : ''}`;
 }
 
 /** The runs whose last scores are means over fewer episodes, or that have none. */
@@ -46,8 +48,8 @@ function variantTable(variants: readonly VariantSummary[]): string[] {
     ...(runs === 0
       ? ['-', '-', '-', '-', '-']
       : [
-          percent(start),
-          percent(score),
+          scoreText(start),
+          scoreText(score),
           runs < 2 ? '-' : (100 * scoreSpread).toFixed(1),
           reward.toFixed(3),
           significant(spikes),

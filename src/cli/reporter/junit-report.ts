@@ -1,4 +1,4 @@
-import type { EvaluationEvent } from '@drmas/engine/events';
+import type { ScoredEvaluation } from '@drmas/engine/events';
 import { percent } from './text-layout.js';
 
 /**
@@ -8,7 +8,7 @@ import { percent } from './text-layout.js';
  */
 export function junitReport(
   subject: string,
-  { averageAtK, samples, tasks, seconds }: Pick<EvaluationEvent, 'averageAtK' | 'samples' | 'tasks' | 'seconds'>,
+  { averageAtK, samples, tasks, seconds }: Pick<ScoredEvaluation, 'averageAtK' | 'samples' | 'tasks' | 'seconds'>,
   atLeast: number,
 ): string {
   const passed = averageAtK >= atLeast;

@@ -7,13 +7,14 @@ import type {
   EvaluationEvent,
   RunEvent,
   RunStarted,
+  ScoredEvaluation,
   Spike,
   Step,
   Warmup,
 } from '@drmas/engine/events';
 import { isSilent, type PlayProgress, remedyOfFailure } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
-import { type Headline, measuresOf } from '@drmas/engine/nouns';
+import { type Headline, isScored, measuresOf } from '@drmas/engine/nouns';
 import { scoredText } from './score-printer.js';
 import type { StatusLines } from './screen.js';
 import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
@@ -65,7 +66,7 @@ export function stepLines(
   const invalid = agents.reduce((sum, [, agent]) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
   const trained = agents.filter(([, { frozen }]) => frozen !== true);
   const ofAgents = trained.map(([name, agent]) => {
-    const [text, spikes] = [`${name} ${agent.rewardMean.toFixed(2)}`, spiking.has(name)];
+    const [text, spikes] = [`${name} ${agent.rewardMean?.toFixed(2) ?? '-'}`, spiking.has(name)];
     const norm = ` (${significant(agent.gradientNorm)}${spikes ? '!' : ''})`;
     return { text: text + norm, brief: spikes ? `${text}!` : text, rank: spikes ? 1 : 2 };
   });
@@ -160,22 +161,28 @@ export function spikeLine(event: Spike, width: number): string {
 
 /** @param headline The number of the run to show first */
 export function evaluationLine(event: EvaluationEvent, width: number, headline: Headline = 'score'): string {
-  const { interval, samples } = event;
-  const score = [
-    { text: percent(event.averageAtK), rank: 0 },
-    { text: `[${(100 * interval.low).toFixed(1)}, ${(100 * interval.high).toFixed(1)}]`, rank: 0 },
-  ];
-  const reward = [
-    { text: `reward ${significant(event.reward ?? 0)}`, rank: 0 },
-    { text: `score ${percent(event.averageAtK)}`, rank: 1 },
-  ];
+  const { samples } = event;
+  const headlineParts = ({ averageAtK, interval: { low, high }, reward = 0 }: ScoredEvaluation) =>
+    headline === 'reward'
+      ? [
+          { text: `reward ${significant(reward)}`, rank: 0 },
+          { text: `score ${percent(averageAtK)}`, rank: 1 },
+        ]
+      : [
+          { text: percent(averageAtK), rank: 0 },
+          { text: `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`, rank: 0 },
+        ];
   return shortened(
     [
       { text: `evaluation at step ${event.step}`, rank: 0 },
-      ...(headline === 'reward' ? reward : score),
+      ...(isScored(event) ? headlineParts(event) : []),
       ...(event.unscored === undefined ? [] : [{ text: scoredText(event), rank: 1 }]),
-      { text: `pass@${samples} ${percent(event.passAtK)}`, rank: 2 },
-      { text: `maj@${samples} ${percent(event.majorityAtK)}`, rank: 3 },
+      ...(isScored(event)
+        ? [
+            { text: `pass@${samples} ${percent(event.passAtK)}`, rank: 2 },
+            { text: `maj@${samples} ${percent(event.majorityAtK)}`, rank: 3 },
+          ]
+        : []),
       { text: `${event.tasks} tasks x ${samples}`, rank: 4 },
       { text: duration(event.seconds), rank: 5 },
     ],
@@ -184,11 +191,8 @@ export function evaluationLine(event: EvaluationEvent, width: number, headline: 
 }
 
 /** The line below an evaluation's line: its metrics and rewards. No line if the score is the only one. */
-export function measureLines(
-  event: EvaluationEvent,
-  width: number,
-  run: readonly EvaluationEvent[] = [event],
-): string[] {
+export function measureLines(event: EvaluationEvent, width: number, run?: readonly ScoredEvaluation[]): string[] {
+  if (!isScored(event)) return [];
   const measures = measuresOf(event, run).map(
     ([name, value], rank): Part => ({ text: `${name} ${significant(value)}`, rank }),
   );
@@ -234,6 +238,8 @@ export interface RunHistory {
   readonly warmups: readonly Warmup[];
   readonly steps: readonly Step[];
   readonly evaluations: readonly EvaluationEvent[];
+  /** The evaluations of which an episode has a score. */
+  readonly scores: readonly ScoredEvaluation[];
   readonly spikes: readonly Spike[];
   /** The best evaluation whose checkpoint the run keeps. */
   readonly best: BestEvaluation | undefined;
@@ -249,6 +255,7 @@ export const emptyHistory: RunHistory = {
   warmups: [],
   steps: [],
   evaluations: [],
+  scores: [],
   spikes: [],
   best: undefined,
   checkpoint: undefined,
@@ -268,7 +275,11 @@ export function remember(history: RunHistory, event: RunEvent): RunHistory {
     case 'step':
       return { ...history, steps: [...history.steps, event] };
     case 'evaluation':
-      return { ...history, evaluations: [...history.evaluations, event] };
+      return {
+        ...history,
+        evaluations: [...history.evaluations, event],
+        scores: isScored(event) ? [...history.scores, event] : history.scores,
+      };
     case 'spike':
     case 'skipped':
       return { ...history, spikes: [...history.spikes, event] };

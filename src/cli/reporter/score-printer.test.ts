@@ -1,4 +1,4 @@
-import type { EvaluationEvent } from '@drmas/engine/events';
+import type { ScoredEvaluation } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, started, step } from '../../../test/fixtures/run-events.js';
 import { emptyHistory, evaluationLine, measureLines, remember } from './progress-printer.js';
@@ -43,7 +43,7 @@ describe('what an evaluation measured besides its scores', () => {
     agents: {
       solver: { ...solver, reward: 0.475 },
       verifier: { ...verifier, reward: 0.084, parts: { verdicts: 0.084 } },
-    } as EvaluationEvent['agents'],
+    } as ScoredEvaluation['agents'],
   };
   const all =
     '  trueVerdicts 0.84  reward 0.47  reward: attempts -0.0250  reward: correct 0.50  reward of verifier 0.0840';
@@ -61,16 +61,16 @@ describe('what an evaluation measured besides its scores', () => {
 
   it('is empty if there is only the score', () => {
     expect(measureLines(evaluation(1, 0.5), 80)).toEqual([]);
-    const plain = { solver: { ...solver, reward: 0.5 } } as EvaluationEvent['agents'];
+    const plain = { solver: { ...solver, reward: 0.5 } } as ScoredEvaluation['agents'];
     expect(measureLines({ ...evaluation(1, 0.5), reward: 0.5, parts: { correct: 0.5 }, agents: plain }, 80)).toEqual(
       [],
     );
   });
 });
 
-const continuous = (at: number, reward: number): EvaluationEvent => ({ ...evaluation(at, 0), reward, parts: {} });
+const continuous = (at: number, reward: number): ScoredEvaluation => ({ ...evaluation(at, 0), reward, parts: {} });
 
-const summary = (saysSuccess: boolean, ...evaluations: EvaluationEvent[]) => {
+const summary = (saysSuccess: boolean, ...evaluations: ScoredEvaluation[]) => {
   const bodies = [{ ...started, success: saysSuccess }, ...evaluations, step(1)];
   const history = bodies.reduce((before, body) => remember(before, stamped(body)), emptyHistory);
   return summaryLines(history, 10, 80).join('\n');
@@ -112,7 +112,7 @@ describe('the last lines of a run', () => {
     expect(summary(true, some, none).replaceAll(/\s+/g, ' ')).toContain(
       'With so few tasks the difference may be chance',
     );
-    const [many, more] = [none, some].map((each) => ({ ...each, tasks: 400 })) as [EvaluationEvent, EvaluationEvent];
+    const [many, more] = [none, some].map((each) => ({ ...each, tasks: 400 })) as [ScoredEvaluation, ScoredEvaluation];
     expect(summary(true, more, many)).not.toContain('chance');
     const solved = summary(true, evaluation(0, 1), evaluation(3, 1));
     expect(solved).toContain('held-out tasks. The scores are equal.');
@@ -124,7 +124,7 @@ describe('the last lines of a run', () => {
       ({
         ...evaluation(at, score),
         agents: { solver: { ...evaluation(at, 0).agents.solver, reward } },
-      }) as EvaluationEvent;
+      }) as ScoredEvaluation;
     const [before, after] = [earned(0, 0.5, 0.25), earned(3, 0.75, 0.75)];
     expect(summary(true, before, after)).toMatch(/^ +reward of solver +0\.25 +-> +0\.75/m);
     expect(measureLines(after, 80)).toEqual([]);
@@ -136,5 +136,11 @@ describe('the last lines of a run', () => {
     expect(summary(true, evaluation(0, 0.5), event)).toContain('37 of 40 episodes scored');
     expect(evaluationLine(event, 120)).toContain('37 of 40 episodes scored');
     expect(evaluationLine(evaluation(3, 0.5), 120)).not.toContain('scored');
+    const { averageAtK: _, passAtK: __, majorityAtK: ___, interval: ____, ...away } = evaluation(4, 0.5);
+    const none = { ...away, tasks: 0, unscored: 8, episodes: 8, agents: {} };
+    expect(evaluationLine(none, 120)).toBe('evaluation at step 4  0 of 8 episodes scored  0 tasks x 4  2.0 s');
+    expect(measureLines(none, 120)).toEqual([]);
+    const history = [started, evaluation(0, 0.5), none].reduce((h, body) => remember(h, stamped(body)), emptyHistory);
+    expect(summaryLines(history, 10, 80)[0]).toMatch(/^score 50\.0 % \[/);
   });
 });

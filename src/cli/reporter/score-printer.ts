@@ -1,6 +1,6 @@
 /** An evaluation's scores by the parts of its tasks, and the reward of each agent. */
 
-import type { EvaluationEvent, EvaluationScores, Interval } from '@drmas/engine/events';
+import type { EvaluationEvent, EvaluationScores, Interval, ScoredEvaluation } from '@drmas/engine/events';
 import { type RunSpending, runSpending, type Spending, type TokenCount } from '@drmas/engine/host';
 import { measuresOf } from '@drmas/engine/nouns';
 import { BENCHMARK } from '../../teams/tasks.js';
@@ -37,7 +37,7 @@ export const scoredText = ({ episodes = 0, unscored = 0 }: Unscored) =>
 const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
 
 /** All scores of an evaluation with their intervals, pass@k for every k, the rewards of the agents, and metrics. */
-export function evaluationLines(event: EvaluationEvent, width: number): string[] {
+export function evaluationLines(event: ScoredEvaluation, width: number): string[] {
   const { samples, passAt = {}, agents, rewardInterval } = event;
   const ks = Object.entries(passAt).map(([k, score]) => `pass@${k} ${percent(score)}`);
   const [average = '', averageInterval = '', pass = '', passInterval = '', majority = '', majorityInterval = ''] =

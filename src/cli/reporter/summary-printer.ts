@@ -1,6 +1,6 @@
 /** The report at the end of a run, from its events. */
 
-import type { EvaluationEvent } from '@drmas/engine/events';
+import type { ScoredEvaluation } from '@drmas/engine/events';
 import { runSpending } from '@drmas/engine/host';
 import { finite, mean } from '@drmas/engine/math';
 import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '@drmas/engine/nouns';
@@ -11,8 +11,8 @@ import { type TimeSpent, timeLines } from './start-printer.js';
 import { nextCommands, percent, significant, sparkline, table, wrap } from './text-layout.js';
 
 export function summaryLines(history: RunHistory, totalSeconds: number, width: number): string[] {
-  const first = history.evaluations[0];
-  const last = history.evaluations.at(-1);
+  const first = history.scores[0];
+  const last = history.scores.at(-1);
   const spending = runSpending([...history.steps, ...history.evaluations]);
   return [
     ...(first && last ? [...scoreLines(history, first, last, width), '', ...sliceLines(last, width)] : []),
@@ -33,18 +33,18 @@ export function summaryLines(history: RunHistory, totalSeconds: number, width: n
 }
 
 function scoreLines(
-  { evaluations, started }: RunHistory,
-  first: EvaluationEvent,
-  last: EvaluationEvent,
+  { scores, started }: RunHistory,
+  first: ScoredEvaluation,
+  last: ScoredEvaluation,
   width: number,
 ): string[] {
-  const isReward = headlineOf(evaluations, started?.success) === 'reward';
+  const isReward = headlineOf(scores, started?.success) === 'reward';
   const notes = [
     ...(last.unscored === undefined ? [] : [scoredText(last)]),
     ...(isReward ? wrap(HOW_TO_SUCCEED, width - 2) : []),
   ].map((line) => `  ${line}`);
   const samples = last.samples;
-  const interval = ({ interval: { low, high } }: EvaluationEvent) =>
+  const interval = ({ interval: { low, high } }: ScoredEvaluation) =>
     `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
   if (first === last)
     return [
@@ -54,7 +54,7 @@ function scoreLines(
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
   const note = gain === 0 ? 'The scores are equal.' : chanceNote(first, last);
-  const row = (name: string, of: (event: EvaluationEvent) => string) => [name, of(first), '->', of(last)];
+  const row = (name: string, of: (event: ScoredEvaluation) => string) => [name, of(first), '->', of(last)];
   const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`;
   return [
     isReward ? `reward ${significant(first.reward ?? 0)} -> ${significant(last.reward ?? 0)}` : score,
@@ -64,14 +64,14 @@ function scoreLines(
       row('', interval),
       row(`pass@${samples}`, (event) => percent(event.passAtK)),
       row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
-      ...measuresOf(last, evaluations).map(([name]) => row(name, (event) => measured(event, name, evaluations))),
+      ...measuresOf(last, scores).map(([name]) => row(name, (event) => measured(event, name, scores))),
     ]).map((line) => `  ${line}`),
     ...wrap(note === '' ? level : `${level}. ${note}`, width - 2).map((line) => `  ${line}`),
     ...notes,
   ];
 }
 
-type ScoredTasks = Pick<EvaluationEvent, 'interval' | 'tasks'>;
+type ScoredTasks = Pick<ScoredEvaluation, 'interval' | 'tasks'>;
 
 /** Says that the difference of two scores may be chance, if it may. */
 function chanceNote(first: ScoredTasks, last: ScoredTasks): string {
@@ -81,7 +81,7 @@ function chanceNote(first: ScoredTasks, last: ScoredTasks): string {
 
 const overlapping = (one: Bounds, other: Bounds) => one.low <= other.high && other.low <= one.high;
 
-type Bounds = Pick<EvaluationEvent['interval'], 'low' | 'high'>;
+type Bounds = Pick<ScoredEvaluation['interval'], 'low' | 'high'>;
 
 /**
  * The interval of a score. If no task is solved, or each is, resampling finds no spread; then the exact bound of
@@ -98,7 +98,7 @@ const MAY_BE_CHANCE =
 const TOO_FEW_TASKS =
   'With so few tasks the difference may be chance, although an interval has no width. More evaluation.tasks tell.';
 
-function measured(event: EvaluationEvent, name: string, all: readonly EvaluationEvent[]): string {
+function measured(event: ScoredEvaluation, name: string, all: readonly ScoredEvaluation[]): string {
   const measure = measuresOf(event, all).find(([label]) => label === name);
   return measure === undefined ? '' : significant(measure[1]);
 }
@@ -108,11 +108,12 @@ function curveLines(history: RunHistory, width: number): string[] {
   const [first = Number.NaN] = rewards;
   const range = `${first.toFixed(2)} to ${(rewards.at(-1) ?? first).toFixed(2)}`;
   const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
-  const isReward = headlineOf(history.evaluations, history.started?.success) === 'reward';
-  const shown = ({ averageAtK, reward = 0 }: EvaluationEvent) => (isReward ? significant(reward) : percent(averageAtK));
+  const isReward = headlineOf(history.scores, history.started?.success) === 'reward';
+  const shown = ({ averageAtK, reward = 0 }: ScoredEvaluation) =>
+    isReward ? significant(reward) : percent(averageAtK);
   const { best } = history;
   const kept = best === undefined ? [] : [`best evaluation: step ${best.step} (${best.by} ${significant(best.score)})`];
-  const scores = history.evaluations.map(shown).join(' -> ');
+  const scores = history.scores.map(shown).join(' -> ');
   const shownRewards = rewards.length === 0 ? [] : [`training reward, ${range}`, `  ${curve}`];
   return [...shownRewards, ...(scores === '' ? [] : [`evaluations: ${scores}`]), ...kept];
 }
@@ -149,9 +150,9 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
 }
 
 /** The agents whose policy has hardly moved, with advice; no line if there are none. */
-function unmovedLines({ steps, evaluations, started }: RunHistory, width: number): string[] {
-  const headline = headlineOf(evaluations, started?.success);
-  const unmoved = unmovedAgents(steps, { headline, last: evaluations.at(-1) });
+function unmovedLines({ steps, scores, started }: RunHistory, width: number): string[] {
+  const headline = headlineOf(scores, started?.success);
+  const unmoved = unmovedAgents(steps, { headline, last: scores.at(-1) });
   return unmoved.length === 0 ? [] : [...unmoved, ...wrap(howToMove(steps, started), width)];
 }
 

@@ -99,7 +99,7 @@ export class TerminalReporter {
       case 'evaluation':
         this.#say(
           tone(this.#screen, 'bold', evaluationLine(event, width, this.#headline())),
-          ...measureLines(event, width, this.#history.evaluations),
+          ...measureLines(event, width, this.#history.scores),
         );
         if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
         break;
@@ -193,8 +193,8 @@ export class TerminalReporter {
   }
 
   #headline(): Headline {
-    const { evaluations, started } = this.#history;
-    return headlineOf(evaluations, started?.success);
+    const { scores, started } = this.#history;
+    return headlineOf(scores, started?.success);
   }
 
   #warmupLine(event: Warmup): string {

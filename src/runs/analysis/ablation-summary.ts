@@ -3,7 +3,7 @@
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '@drmas/engine/events';
 import { type RunSpending, runSpending, type Spending, type TokenCount, type TrainingBudget } from '@drmas/engine/host';
 import { finite, mean, meansByKey, standardDeviation } from '@drmas/engine/math';
-import { rewardsOf } from '@drmas/engine/nouns';
+import { isScored, rewardsOf } from '@drmas/engine/nouns';
 
 /** An agent's means over a few steps. Norms are before clipping. */
 export interface AgentStage {
@@ -54,12 +54,12 @@ export interface RunSummary extends ComparedRun {
   readonly status: 'completed' | 'failed';
   /** The reason of its failure. */
   readonly message?: string;
-  /** avg@k of the first and of the last evaluation, 0..1. */
-  readonly start: number;
-  readonly score: number;
+  /** avg@k of the first evaluation that has a score, and of the last evaluation, 0..1. Absent if none has one. */
+  readonly start?: number;
+  readonly score?: number;
   /**
    * Present if the reward of some episodes of the last evaluation failed: their number, and the number of all episodes.
-   * `score`, `metrics` and `rewards` leave them out. If all failed, the run has no score.
+   * `score`, `metrics` and `rewards` leave them out.
    */
   readonly unscored?: number;
   readonly episodes?: number;
@@ -84,8 +84,9 @@ export interface VariantSummary {
   /** The number of completed runs. The means are over these. */
   readonly runs: number;
   readonly failed: number;
-  readonly start: number;
-  readonly score: number;
+  /** Of the runs that have one. Absent if none has. */
+  readonly start?: number;
+  readonly score?: number;
   /** Standard deviation of the score over seeds. */
   readonly scoreSpread: number;
   readonly metrics: Readonly<Record<string, number>>;
@@ -114,10 +115,6 @@ export interface VariantSpending {
   readonly seconds?: number;
 }
 
-/** Whether the last evaluation of a run has a score: some reward did not fail. */
-export const hasScore = ({ unscored, episodes }: Pick<RunSummary, 'unscored' | 'episodes'>): boolean =>
-  unscored === undefined || unscored !== episodes;
-
 /** Summarises a run from its events. */
 export function summariseRun(
   { name, variant, seed }: ComparedRun,
@@ -130,9 +127,11 @@ export function summariseRun(
     (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
   );
   const rewards = steps.flatMap(({ reward }) => reward?.mean ?? []);
-  const last = evaluations.at(-1);
-  const { metrics, unscored, episodes = 0 } = last ?? {};
-  const counts = unscored === undefined ? {} : { unscored, episodes };
+  const scored = evaluations.filter(isScored);
+  const end = evaluations.at(-1);
+  const last = end && isScored(end) ? end : undefined;
+  const [first] = scored;
+  const { unscored, episodes = 0 } = end ?? {};
   const spending = runSpending(events);
   const trained = ({ agents }: Step) => Object.keys(agents).filter((agent) => agents[agent]?.frozen !== true);
   const agents = [...new Set(steps.flatMap(trained))].sort();
@@ -142,17 +141,15 @@ export function summariseRun(
     seed,
     status: failure === undefined ? 'completed' : 'failed',
     ...(failure === undefined ? {} : { message: failure }),
-    start: evaluations[0]?.averageAtK ?? 0,
-    score: last?.averageAtK ?? 0,
-    ...counts,
-    ...(metrics === undefined || !hasScore(counts) ? {} : { metrics }),
-    ...(last === undefined || !hasScore(counts) ? {} : { rewards: rewardsOf(last) }),
+    ...(first && { start: first.averageAtK }),
+    ...(unscored === undefined ? {} : { unscored, episodes }),
+    ...(last && { score: last.averageAtK, ...(last.metrics && { metrics: last.metrics }), rewards: rewardsOf(last) }),
     ...(spending === undefined ? {} : { spending }),
     reward: mean(rewards),
     spikes: spikes.length,
     curve: {
       rewards,
-      evaluations: evaluations.map(({ step, averageAtK }) => ({ step, score: averageAtK })),
+      evaluations: scored.map(({ step, averageAtK }) => ({ step, score: averageAtK })),
     },
     agents: Object.fromEntries(
       agents.map((agent) => {
@@ -203,23 +200,25 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
 
 const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);
 
-/** The mean over all turns of the steps, from each step's mean. */
-const overTurns = (steps: readonly AgentStep[], pick: (step: AgentStep) => number) =>
-  steps.reduce((sum, step) => sum + pick(step) * step.turns, 0) / Math.max(1, turnsOf(steps));
+/** The mean over all turns of the steps, from the mean of each step that has one. */
+export function overTurns(steps: readonly AgentStep[], pick: (step: AgentStep) => number | undefined): number {
+  const measured = steps.filter((step) => pick(step) !== undefined);
+  return measured.reduce((sum, step) => sum + (pick(step) ?? 0) * step.turns, 0) / Math.max(1, turnsOf(measured));
+}
 
 export function summariseVariants(runs: readonly RunSummary[], variants: readonly string[]): VariantSummary[] {
   return variants.map((variant) => {
     const ofVariant = runs.filter((run) => run.variant === variant);
     const done = ofVariant.filter(({ status }) => status === 'completed');
     const over = (pick: (run: RunSummary) => number) => mean(done.map(pick));
-    const scores = done.filter(hasScore).map(({ score }) => score);
+    const [starts, scores] = [done.flatMap(({ start }) => start ?? []), done.flatMap(({ score }) => score ?? [])];
     const agents = [...new Set(done.flatMap((run) => Object.keys(run.agents)))].sort();
     return {
       variant,
       runs: done.length,
       failed: ofVariant.length - done.length,
-      start: over(({ start }) => start),
-      score: mean(scores),
+      ...(starts.length > 0 && { start: mean(starts) }),
+      ...(scores.length > 0 && { score: mean(scores) }),
       scoreSpread: standardDeviation(scores),
       metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
       rewards: meansByKey(done.map(({ rewards = {} }) => rewards)),

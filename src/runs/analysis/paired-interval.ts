@@ -2,7 +2,7 @@
 
 import { ArgumentError } from '@drmas/engine/errors';
 import { mean, standardDeviation } from '@drmas/engine/math';
-import { hasScore, type RunSummary } from './ablation-summary.js';
+import type { RunSummary } from './ablation-summary.js';
 
 export interface PairedInterval {
   readonly mean: number;
@@ -155,7 +155,7 @@ export function pairedDifferences(
   runs: readonly RunSummary[],
   variants: readonly string[],
   baseline: string,
-  pick: (run: RunSummary) => number | undefined = (run) => (hasScore(run) ? run.score : undefined),
+  pick: (run: RunSummary) => number | undefined = ({ score }) => score,
 ): PairedDifference[] {
   const scoreOf = (variant: string, seed: number) => {
     const run = runs.find((run) => run.variant === variant && run.seed === seed && run.status === 'completed');

@@ -1,8 +1,8 @@
 /** The facts about a run in a list. They are collected event by event in bounded memory. */
 
 import { isObject } from '@drmas/engine/errors';
-import type { EvaluationEvent, RunEvent, RunFinished } from '@drmas/engine/events';
-import { type Headline, headlineOf } from '@drmas/engine/nouns';
+import type { RunEvent, RunFinished, ScoredEvaluation } from '@drmas/engine/events';
+import { type Headline, headlineOf, isScored } from '@drmas/engine/nouns';
 
 /** A score with its confidence interval, as fractions. */
 export interface ScorePoint {
@@ -56,7 +56,7 @@ export class RunFactsReader {
   #facts: RunFacts;
   #rewards: number[] = [];
   /** The headline follows from the evaluations, and from whether the team has a function `success`. */
-  #evaluations: Pick<EvaluationEvent, 'averageAtK' | 'reward' | 'parts'>[] = [];
+  #evaluations: ReturnType<typeof shortened>[] = [];
   #saysSuccess: boolean | undefined;
   /** A reward is stored at each multiple of this step. */
   #stride = 1;
@@ -99,12 +99,14 @@ export class RunFactsReader {
         return;
       }
       case 'evaluation': {
-        const score = event.split === 'test' ? scorePoint(event) : null;
-        const { averageAtK, reward, parts } = event;
-        if (score !== null)
-          this.#evaluations.push({ averageAtK, ...(reward === undefined ? {} : { reward }), ...(parts && { parts }) });
+        if (event.split !== 'test' || !isScored(event)) {
+          this.#facts = { ...next, warmStart: null };
+          return;
+        }
+        this.#evaluations.push(shortened(event));
+        const score = scorePoint(event);
         const headline = headlineOf(this.#evaluations, this.#saysSuccess);
-        this.#facts = { ...next, warmStart: null, first: facts.first ?? score, last: score ?? facts.last, headline };
+        this.#facts = { ...next, warmStart: null, first: facts.first ?? score, last: score, headline };
         return;
       }
       case 'spike':
@@ -161,6 +163,12 @@ function emptyFacts(recipe: Readonly<Record<string, unknown>>): RunFacts {
 const textOr = (value: unknown) => (typeof value === 'string' ? value : null);
 const numberOr = (value: unknown) => (typeof value === 'number' ? value : null);
 
-function scorePoint({ step, averageAtK, interval, reward }: EvaluationEvent): ScorePoint {
+const shortened = ({ averageAtK, reward, parts }: ScoredEvaluation) => ({
+  averageAtK,
+  ...(reward === undefined ? {} : { reward }),
+  ...(parts && { parts }),
+});
+
+function scorePoint({ step, averageAtK, interval, reward }: ScoredEvaluation): ScorePoint {
   return { step, averageAtK, low: interval.low, high: interval.high, reward: reward ?? null };
 }

@@ -1,5 +1,6 @@
 /** The events of a run by kind, for charts and tables. */
-import type { RunEvent } from '@drmas/engine/events';
+import type { RunEvent, ScoredEvaluation } from '@drmas/engine/events';
+import { isScored } from '@drmas/engine/nouns';
 
 type Of<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type }>;
 
@@ -13,6 +14,8 @@ export interface EventsByKind {
   readonly steps: readonly Of<'step'>[];
   /** Evaluations on held-out tasks. */
   readonly evaluations: readonly Of<'evaluation'>[];
+  /** Those of which an episode has a score. */
+  readonly scores: readonly (Of<'evaluation'> & ScoredEvaluation)[];
   /** Spikes with skipped updates. */
   readonly spikes: readonly Of<'spike' | 'skipped'>[];
   /** The best evaluation whose checkpoint the run keeps, and the rule that ended it early. */
@@ -31,6 +34,7 @@ export const emptyLog: EventsByKind = {
   warmups: [],
   steps: [],
   evaluations: [],
+  scores: [],
   spikes: [],
   best: undefined,
   stop: undefined,
@@ -44,13 +48,15 @@ export function extendLog(log: EventsByKind, events: readonly RunEvent[]): Event
   const of = <Type extends RunEvent['type']>(type: Type) =>
     events.filter((event): event is Of<Type> => event.type === type);
   const steps = of('step');
+  const evaluations = of('evaluation').filter(({ split }) => split === 'test');
   return {
     preparing: of('preparing').at(-1) ?? log.preparing,
     started: of('run.started').at(-1) ?? log.started,
     finished: of('run.finished').at(-1) ?? log.finished,
     warmups: [...log.warmups, ...of('warmup')],
     steps: [...log.steps, ...steps],
-    evaluations: [...log.evaluations, ...of('evaluation').filter(({ split }) => split === 'test')],
+    evaluations: [...log.evaluations, ...evaluations],
+    scores: [...log.scores, ...evaluations.filter(isScored)],
     spikes: [
       ...log.spikes,
       ...events.filter((event): event is Of<'spike' | 'skipped'> => /^(spike|skipped)$/.test(event.type)),

@@ -3,7 +3,7 @@
 import { basename, dirname, join } from 'node:path';
 import type { EngineDevice } from '@drmas/engine/contract';
 import { messageOf, RunError } from '@drmas/engine/errors';
-import type { EvaluationEvent, RunEvent } from '@drmas/engine/events';
+import type { RunEvent, ScoredEvaluation } from '@drmas/engine/events';
 import type { PlayProgress, RunListener } from '@drmas/engine/host';
 import type { Episode } from '@drmas/engine/nouns';
 import { nodeFiles, nodeHost, temporaryName } from '@drmas/engine/platform';
@@ -283,7 +283,7 @@ export interface EvaluateOptions {
 export async function evaluate(
   run: string | RecipeDefinition,
   options: EvaluateOptions = {},
-): Promise<EvaluationEvent> {
+): Promise<ScoredEvaluation> {
   const { checkpoint, ...rest } = options;
   return (await evaluateRun(run, { ...rest, from: checkpoint?.toString() })).event;
 }

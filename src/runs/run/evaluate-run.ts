@@ -1,23 +1,23 @@
 import { TrainingError } from '@drmas/engine/errors';
-import type { EvaluationEvent } from '@drmas/engine/events';
+import type { ScoredEvaluation } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import type { Episode } from '@drmas/engine/nouns';
+import { type Episode, isScored } from '@drmas/engine/nouns';
 import { commitsOf } from '../../method/checkpoints.js';
-import { allFailedText, commonFailure, playEvaluation } from '../../method/index.js';
+import { allFailedText, commonFailure, NO_SCORE, playEvaluation } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';
 import type { Checkpoint } from '../../method/store.js';
 import { openRun, prepareTasks, publishAll } from './open-run.js';
 import { startingWeights } from './starting-weights.js';
 
 export interface PlayedEvaluation {
-  readonly event: EvaluationEvent;
+  readonly event: ScoredEvaluation;
   readonly episodes: readonly Episode[];
 }
 
 /**
  * Plays the recipe's evaluation with the policies of a checkpoint; without a checkpoint, as a run would begin: after
  * the warm start. Writes nothing but the warm start's cache.
- * @throws TrainingError when all episodes failed for one reason
+ * @throws TrainingError when all episodes failed for one reason, or no episode has a score
  */
 export async function evaluateCheckpoint(
   recipe: Recipe,
@@ -32,10 +32,11 @@ export async function evaluateCheckpoint(
     for (const { message } of run.warnings) host.notify(message);
     const { step } = (await startingWeights(run, recipe.warmStart, { checkpoint })).progress;
     await publishAll(run);
-    const played = await playEvaluation(run, { ...recipe.evaluation, step });
-    const common = commonFailure([played]);
+    const { event, episodes } = await playEvaluation(run, { ...recipe.evaluation, step });
+    const common = commonFailure([{ episodes }]);
     if (common !== undefined) throw new TrainingError(allFailedText(common));
-    return played;
+    if (!isScored(event)) throw new TrainingError(NO_SCORE);
+    return { event, episodes };
   } finally {
     await run.dispose();
   }

@@ -118,8 +118,8 @@ function comparable(runs: readonly HeardRun[]): readonly HeardRun[] {
   return completed.length === 0 ? runs : completed;
 }
 
-const scores = ({ evaluations }: EventsByKind): ChartPoint[] =>
-  evaluations.map(({ step, averageAtK }) => ({ x: step, y: averageAtK }));
+const scores = (log: EventsByKind): ChartPoint[] =>
+  log.scores.map(({ step, averageAtK }) => ({ x: step, y: averageAtK }));
 const rewards = ({ steps }: EventsByKind): ChartPoint[] =>
   steps.flatMap(({ step, reward }) => (reward === undefined ? [] : [{ x: step, y: reward.mean }]));
 
@@ -171,14 +171,14 @@ function Results({ ablation, heard }: ResultsProps) {
         <Swatch colour={i} /> {clean(variant)}
       </span>,
       `${summary.runs} of ${ofVariant.length}`,
-      summary.runs === 0 ? '' : percent(start),
-      summary.runs === 0 ? '' : `${percent(score)}${summary.runs > 1 ? ` ± ${(100 * scoreSpread).toFixed(1)}` : ''}`,
+      start === undefined ? '' : percent(start),
+      score === undefined ? '' : `${percent(score)}${summary.runs > 1 ? ` ± ${(100 * scoreSpread).toFixed(1)}` : ''}`,
       <Difference key="difference" difference={differences.get(variant)} />,
       summary.runs === 0 ? '' : significant(spikes),
       <span key="runs" class="wide">
         {ofVariant.map(({ name, seed, score: own, status }) => (
           <a key={name} href={runAddress(name)} title={status === 'completed' ? '' : 'not completed'}>
-            seed {seed}: {status === 'completed' ? percent(own) : '…'}
+            seed {seed}: {status !== 'completed' ? '…' : own === undefined ? 'no score' : percent(own)}
           </a>
         ))}
       </span>,

@@ -72,7 +72,7 @@ function Overlay({ runs, of, ...chart }: OverlayProps) {
 }
 
 function scoreLine({ log }: HeardRun): Pick<Line, 'points' | 'dots'> {
-  const points = log.evaluations.map(({ step, averageAtK, interval }) => ({
+  const points = log.scores.map(({ step, averageAtK, interval }) => ({
     x: step,
     y: averageAtK,
     low: interval.low,
@@ -144,11 +144,10 @@ function Summary({ runs }: { readonly runs: readonly HeardRun[] }) {
 function Differences({ runs }: { readonly runs: readonly HeardRun[] }) {
   const [first, ...others] = runs;
   if (first === undefined || others.length === 0) return null;
-  const steps = first.log.evaluations
+  const steps = first.log.scores
     .map(({ step }) => step)
-    .filter((step) => others.every(({ log }) => log.evaluations.some((event) => event.step === step)));
-  const scoreAt = ({ log }: HeardRun, step: number) =>
-    log.evaluations.find((event) => event.step === step)?.averageAtK ?? 0;
+    .filter((step) => others.every(({ log }) => log.scores.some((event) => event.step === step)));
+  const scoreAt = ({ log }: HeardRun, step: number) => log.scores.find((event) => event.step === step)?.averageAtK ?? 0;
   const rows = others.map((run) => [
     clean(run.name),
     ...steps.map((step) => {

@@ -4,8 +4,8 @@ import { mean } from '@drmas/engine/math';
 import { explainInflation, isNotable } from '../../../method/advantage.js';
 import type { AgentStage, AgentSummary, VariantSummary } from '../../../runs/analysis.js';
 import type { AblationResult } from '../../../runs/studies.js';
-import { incompleteLines, points } from '../ablation-printer.js';
-import { columnTables, percent, significant, table, wrap } from '../text-layout.js';
+import { incompleteLines, points, scoreText } from '../ablation-printer.js';
+import { columnTables, significant, table, wrap } from '../text-layout.js';
 
 export function comparisonLines(result: AblationResult, width: number): string[] {
   const { runs, variants } = result;
@@ -72,8 +72,8 @@ function inflationLines([variant]: readonly VariantSummary[], width: number): st
 function scoreTable(variants: readonly VariantSummary[]): string[] {
   const rows = variants.map(({ variant, start, score, reward, runs }) => [
     variant,
-    percent(start),
-    percent(score),
+    scoreText(start),
+    scoreText(score),
     reward.toFixed(3),
     String(runs),
   ]);

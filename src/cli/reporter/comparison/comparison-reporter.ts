@@ -1,5 +1,6 @@
 import type { RunEvent } from '@drmas/engine/events';
 import type { PlayProgress } from '@drmas/engine/host';
+import { isScored } from '@drmas/engine/nouns';
 import type { RunSummary } from '../../../runs/analysis.js';
 import type { AblationPlan, AblationResult, PlannedRun } from '../../../runs/studies.js';
 import { endedLine } from '../ablation-printer.js';
@@ -112,7 +113,7 @@ export class ComparisonReporter {
   }
 
   #note(name: string, event: RunEvent): void {
-    if (event.type === 'evaluation') this.#score(name, event.step, event.averageAtK);
+    if (event.type === 'evaluation' && isScored(event)) this.#score(name, event.step, event.averageAtK);
   }
 
   /** Stores a score, and prints its row when all runs of the pair have that evaluation. */

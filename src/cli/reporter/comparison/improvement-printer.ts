@@ -4,7 +4,7 @@ import type { ImprovementRound } from '../../../method/store.js';
 import type { PairedInterval } from '../../../runs/analysis.js';
 import type { Improvement, ImprovementRequest, ImprovementResult } from '../../../runs/studies.js';
 import { episodesOf, poolScore } from '../../../runs/studies.js';
-import { points } from '../ablation-printer.js';
+import { points, scoreText } from '../ablation-printer.js';
 import { scoredText, type Unscored } from '../score-printer.js';
 import { grouped, nearPath, nextCommands, percent, visible, wrap } from '../text-layout.js';
 
@@ -75,7 +75,7 @@ export function improvementLines(
         .flatMap((line) => wrap(line, width - 2).map((part) => `  ${part}`)),
     ]),
     ...wrap(
-      `on held-out tasks: ${percent(first.averageAtK)} -> ${percent(last.averageAtK)}, ${differenceText(heldOut)}`,
+      `on held-out tasks: ${scoreText(first.averageAtK)} -> ${scoreText(last.averageAtK)}, ${differenceText(heldOut)}`,
       width,
     ),
     ...nextCommands([isTrained ? 'train' : 'evaluate', nearPath(source), '--set', `@${file}`]),

@@ -1,6 +1,6 @@
 /** The summary of traces for `drmas import`, and the traced team beside the trained one for `drmas learn`. */
-import type { EvaluationEvent } from '@drmas/engine/events';
-import { messageText } from '@drmas/engine/nouns';
+import type { ScoredEvaluation } from '@drmas/engine/events';
+import { evaluatedEpisodes, messageText } from '@drmas/engine/nouns';
 import { commandText } from '@drmas/engine/platform';
 import { type TracedTeam, type TraceImport, unreadTexts } from '../../../runs/traces.js';
 import { labelled } from '../start-printer.js';
@@ -56,10 +56,15 @@ function exampleLines({ agent, messages }: NonNullable<TraceImport['example']>, 
  * The end of a run of `drmas learn`: the traced team beside the trained one.
  * @param first The evaluation after the warm start
  */
-export function learntLines(traced: TracedTeam, first: EvaluationEvent, last: EvaluationEvent, run: string): string[] {
+export function learntLines(
+  traced: TracedTeam,
+  first: ScoredEvaluation,
+  last: ScoredEvaluation,
+  run: string,
+): string[] {
   const { scored, score, price } = traced;
   const agents = Object.values(last.agents);
-  const episodes = last.tasks * last.samples;
+  const episodes = evaluatedEpisodes(last);
   const tokens = (side: 'read' | 'written') =>
     agents.reduce((sum, agent) => sum + (agent.tokens?.[side] ?? 0), 0) / episodes;
   const cost =

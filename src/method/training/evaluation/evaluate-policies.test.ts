@@ -49,7 +49,9 @@ describe('an evaluation', () => {
     const event = evaluationEvent(groups, request, 0);
     expect(event).toMatchObject({ averageAtK: 0.5, reward: 0.5, tasks: 2, failed: 1, unscored: 3, episodes: 6 });
     const none = evaluationEvent(groups.slice(1, 2), request, 0);
-    expect(none).toMatchObject({ averageAtK: 0, tasks: 1, unscored: 1, episodes: 1 });
+    expect(none).toMatchObject({ tasks: 0, unscored: 1, episodes: 1 });
+    for (const name of ['averageAtK', 'passAtK', 'majorityAtK', 'interval', 'passAt', 'reward', 'rewardInterval'])
+      expect(none).not.toHaveProperty(name);
   });
 
   const right = (answer: string): Sample => [answer, 1];

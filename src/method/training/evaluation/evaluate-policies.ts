@@ -121,13 +121,12 @@ export function evaluationEvent(
     samples,
     ...(failed === 0 ? {} : { failed }),
     ...(unscored === 0 ? {} : { unscored, episodes: all.length }),
-    ...scoresOf(groups, level),
-    reward: mean(rewards),
-    rewardInterval: intervalOf(rewards, level),
+    tasks: groups.length,
+    ...(groups.length === 0 ? {} : { ...scoresOf(groups, level), ...rewardOf(rewards, level) }),
     ...namedMeans(episodes),
     agents,
     ...(costs.length > 0 && { cost: costs.reduce((sum, cost) => sum + cost, 0) }),
-    ...(by.length > 0 && { slices }),
+    ...(by.length > 0 && groups.length > 0 && { slices }),
     ...(ofBenchmarks.length > 0 && {
       benchmarkMean: {
         averageAtK: mean(ofBenchmarks.map(({ averageAtK }) => averageAtK)),
@@ -161,8 +160,7 @@ function agentEvaluations(
           invalid: mean(ofAgent.map(({ valid }) => (valid ? 0 : 1))),
           responseTokens: mean(ofAgent.map(responseTokens)),
           ...priced(playedTokens(ofAgent), prices[agent]),
-          reward: mean(rewards),
-          rewardInterval: intervalOf(rewards, level),
+          ...rewardOf(rewards, level),
           ...agentPartMeans(episodes, agent),
         },
       ];
@@ -192,6 +190,10 @@ function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationSco
     passAt: passAt(scores),
   };
 }
+
+/** The mean reward over tasks with its interval; nothing without a task. */
+const rewardOf = (perTask: readonly number[], level: number) =>
+  perTask.length === 0 ? {} : { reward: mean(perTask), rewardInterval: intervalOf(perTask, level) };
 
 /** The bootstrap interval of the mean over tasks. */
 function intervalOf(perTask: readonly number[], level: number): Interval {

@@ -1,7 +1,7 @@
 import { TrainingError } from '@drmas/engine/errors';
 import type { Warning } from '@drmas/engine/events';
 import { percent, remedyOfFailure } from '@drmas/engine/host';
-import { type Episode, type EpisodeGroup, type Failure, isOfAgents } from '@drmas/engine/nouns';
+import { type Episode, type EpisodeGroup, type Failure, isOfAgents, isUnscored } from '@drmas/engine/nouns';
 import type { Remedy } from './demonstration-remedy.js';
 import type { Played } from './played.js';
 
@@ -27,15 +27,18 @@ export const allFailedText = (common: Failure): string =>
   `all episodes failed for the same reason: ${failureText(common)}`;
 
 /**
- * Requires that an episode did not fail, or that the episodes failed for different reasons. Failures that the
- * agents cause pass: they show the models' texts.
+ * Requires that an episode has a score, and that not all episodes failed for the same reason. Failures that the agents
+ * cause pass: they show the models' texts.
  * @throws TrainingError
  */
 export function requireWorking(groups: readonly Pick<EpisodeGroup, 'episodes'>[]): void {
   const common = commonFailure(groups);
   if (common !== undefined && !isOfAgents(common))
     throw new TrainingError(`${allFailedText(common)}\n${remedyOfFailure(common.reason)}`);
+  if (groups.every(({ episodes }) => episodes.every(isUnscored))) throw new TrainingError(NO_SCORE);
 }
+
+export const NO_SCORE = 'no episode has a score, because the reward of each failed';
 
 /** The failures of a kind: one reason, and the agent whose call failed if there is one. */
 interface FailureKind {

@@ -36,8 +36,9 @@ export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
   readonly turns: readonly PlayedTurn[];
   /** All of its turns, also in failed episodes, whose texts are measured. */
   readonly written: readonly Turn[];
-  readonly rewards: AgentRewards;
-  readonly sizes: AdvantageSizes;
+  /** Of `turns`; undefined, as `sizes` is, if there are none. */
+  readonly rewards: AgentRewards | undefined;
+  readonly sizes: AdvantageSizes | undefined;
   /** The most tokens of its model; undefined if it does not learn. */
   readonly context: number | undefined;
   /** Its part in the update; undefined if it does not learn. */

@@ -14,8 +14,8 @@ import {
   type Turn,
   withoutUnscored,
 } from '@drmas/engine/nouns';
-import { type AdvantageSizes, advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
-import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
+import { advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
+import { agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { rewardRecord } from '../advantages/advantages.js';
@@ -59,14 +59,15 @@ export function stepEvent(
   const { partWeights } = run.training;
   const shared = { pools: run.pools, played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
   const written = played.all.flatMap((group) => group.episodes).flatMap((each) => inCanonicalOrder(each.turns));
-  const agents = batch.agentNames.sort().map((agent) => {
+  const called = [...new Set(written.map(({ agent }) => agent))].sort();
+  const agents = called.map((agent) => {
     const subject = {
       ...shared,
       agent,
       turns: turns.filter(({ turn }) => turn.agent === agent),
       written: written.filter((turn) => turn.agent === agent),
-      rewards: rewards[agent] as AgentRewards,
-      sizes: sizes[agent] as AdvantageSizes,
+      rewards: rewards[agent],
+      sizes: sizes[agent],
       update: Object.values(updates).find((update) => agent in update.agents)?.agents[agent],
       context: run.learners.find(({ agents }) => agent in agents)?.handle.context,
     };
@@ -108,12 +109,11 @@ const agentRecorders: Readonly<Record<string, AgentRecorder>> = {
   spending: ({ spending, agent }) => ({ ...spending[agent] }),
 };
 
-function calls({ written, rewards: { rewardMean, rewardStd } }: RecordedAgent): Partial<AgentStep> {
+function calls({ written, rewards }: RecordedAgent): Partial<AgentStep> {
   return {
     ...(written.some(({ frozen }) => frozen === true) ? { frozen: true } : {}),
     turns: written.length,
-    rewardMean,
-    rewardStd,
+    ...(rewards && { rewardMean: rewards.rewardMean, rewardStd: rewards.rewardStd }),
     invalid: mean(written.map(({ valid }) => (valid ? 0 : 1))),
   };
 }
@@ -147,13 +147,11 @@ function countOfIgnored(turns: readonly Turn[]): Pick<AgentStep, 'ignored'> {
   return counts.size === 0 ? {} : { ignored: Object.fromEntries([...counts].sort()) };
 }
 
-function health({
-  turns,
-  partWeights,
-  rewards: { groupSpread },
-  sizes: { maxAbs },
-}: RecordedAgent): Partial<AgentStep> {
-  return { health: { groupSpread, ...agentHealth(turns, partWeights) }, maxAbsAdvantage: maxAbs };
+function health({ turns, partWeights, rewards, sizes }: RecordedAgent): Partial<AgentStep> {
+  return {
+    ...(rewards && { health: { groupSpread: rewards.groupSpread, ...agentHealth(turns, partWeights) } }),
+    maxAbsAdvantage: sizes?.maxAbs ?? 0,
+  };
 }
 
 /** The fields of learning. Norm and loss are 0 for an agent that does not learn. */

@@ -171,6 +171,8 @@ function reasonOfGroups(
 
 function reasonOfAgent(agent: AgentStep | undefined): string {
   if (agent === undefined) return 'the team does not call it';
+  if (agent.health === undefined)
+    return 'each episode in which it wrote failed, and training.failedEpisodes leaves these out';
   const { allRight, allWrong, mixed } = agent.health.groups;
   const count = Math.max(1, allRight + allWrong + mixed);
   return `its turns on a task all earn the same (${percent(allRight / count, 0)} of its groups are all right, ${percent(allWrong / count, 0)} all wrong), or it is called too rarely to be compared; a larger training.groupSize, or a reward of its own (agents: { ... } in the team's reward), would make its turns differ`;

@@ -18,10 +18,10 @@ const READINGS = {
   /** Of all turns. The entropy of an update is of the turns that differ from their siblings. */
   entropy: ({ sampledEntropy, entropy }) => sampledEntropy ?? entropy,
   length: ({ responseTokens }) => responseTokens,
-  spread: ({ health }) => health.groupSpread,
-  duplicates: ({ health }) => health.duplicates,
+  spread: ({ health }) => health?.groupSpread,
+  duplicates: ({ health }) => health?.duplicates,
   /** The share of turns that are invalid and have a positive advantage. */
-  garbage: ({ invalid, health }) => invalid * (health.rewardedInvalid ?? 0),
+  garbage: ({ invalid, health }) => health && invalid * (health.rewardedInvalid ?? 0),
 } as const satisfies Record<string, (agent: AgentStep) => number | undefined>;
 
 /** Means of the measurements. NaN if no step measured it, so that no comparison holds. */

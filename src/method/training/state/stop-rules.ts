@@ -10,7 +10,7 @@ import {
   spentTogether,
   type TokenCount,
 } from '@drmas/engine/host';
-import type { Turn } from '@drmas/engine/nouns';
+import { isScored, type Turn } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import type { Recipe } from '../../recipe/recipe.js';
 import type { Requirement } from '../run/signal.js';
@@ -134,8 +134,7 @@ export class StopRules {
     const before = this.#state.best;
     const stop = this.#decide(step, () => {
       // Nor does an evaluation of which no episode has a score.
-      const { unscored = 0, episodes = Number.POSITIVE_INFINITY } = event;
-      if (unscored < episodes) this.#compare(step, event[this.#by] ?? Number.NaN);
+      if (isScored(event)) this.#compare(step, event[this.#by] ?? Number.NaN);
       const counted = Object.values(event.agents).flatMap(({ tokens }) => (tokens === undefined ? [] : [{ tokens }]));
       this.#spend(spentTogether(counted).tokens, event);
     });

@@ -62,7 +62,8 @@ describe('ablate', () => {
     const [grpo, drmas] = result.variants;
     expect([grpo?.variant, drmas?.variant, result.baseline]).toEqual(['grpo', 'drmas', 'grpo']);
     expect(grpo?.start).toBe(drmas?.start);
-    const scores = (variant: string) => result.runs.filter((run) => run.variant === variant).map(({ score }) => score);
+    const scores = (variant: string) =>
+      result.runs.filter((run) => run.variant === variant).flatMap(({ score }) => score ?? []);
     const differences = scores('drmas').map((score, i) => score - (scores('grpo')[i] ?? 0));
     expect(result.differences).toMatchObject([{ variant: 'drmas', baseline: 'grpo', pairs: 2 }]);
     expect(result.differences[0]?.mean).toBeCloseTo(((differences[0] ?? 0) + (differences[1] ?? 0)) / 2, 12);

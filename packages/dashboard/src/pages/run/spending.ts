@@ -1,6 +1,7 @@
 /** The costs of a run, from its events: tokens, time and money, by agent and by kind of work. */
 
 import { type Spending, spentTogether, type TokenCount } from '@drmas/engine/host';
+import { evaluatedEpisodes } from '@drmas/engine/nouns';
 import type { EventsByKind } from '../../../../../src/runs/analysis.js';
 
 /** A row of the table of costs. */
@@ -41,7 +42,12 @@ export function spendingRows({ agents, steps, evaluations, warmups }: EventsByKi
   return [
     ...agents.flatMap((name) => row(name, ofSteps(name), played)),
     ...row('all steps', agents.flatMap(ofSteps), played, secondsOf(counted)),
-    ...row('evaluations', evaluated, evaluatedEpisodes(evaluations), secondsOf(evaluations)),
+    ...row(
+      'evaluations',
+      evaluated,
+      evaluations.reduce((sum, event) => sum + evaluatedEpisodes(event), 0),
+      secondsOf(evaluations),
+    ),
     ...row('warm start', warmed, 0, secondsOf(warmups)),
   ];
 }
@@ -53,6 +59,3 @@ const spendingOf = (agent: { readonly tokens?: TokenCount; readonly cost?: numbe
 
 const secondsOf = (events: readonly { readonly seconds: number }[]) =>
   events.reduce((sum, { seconds }) => sum + seconds, 0);
-
-const evaluatedEpisodes = (evaluations: EventsByKind['evaluations']) =>
-  evaluations.reduce((sum, { tasks, samples }) => sum + tasks * samples, 0);

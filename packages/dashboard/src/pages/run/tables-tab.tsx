@@ -2,7 +2,7 @@ import type { EvaluationScores } from '@drmas/engine/events';
 import { duration, grouped, percent, significant } from '@drmas/engine/host';
 import { finite, mean } from '@drmas/engine/math';
 import { measuresOf, shareOfForeign } from '@drmas/engine/nouns';
-import { type EventsByKind, payoffTable } from '../../../../../src/runs/analysis.js';
+import { type EventsByKind, overTurns, payoffTable } from '../../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
 import { runAddress } from '../../routes.js';
@@ -21,7 +21,7 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
       <Table
         title="Evaluations"
         header={EVALUATION_HEADER}
-        rows={log.evaluations.flatMap((event) => evaluationRows(event, log.evaluations))}
+        rows={log.scores.flatMap((event) => evaluationRows(event, log.scores))}
       />
       <Table
         title="Earlier versions of policies"
@@ -124,8 +124,6 @@ const AGENT_HEADER = [
 function agentRow(name: string, log: EventsByKind): string[] {
   const steps = log.steps.flatMap(({ agents }) => agents[name] ?? []);
   const turns = steps.reduce((sum, step) => sum + step.turns, 0);
-  const weighted = (of: (step: (typeof steps)[number]) => number) =>
-    steps.reduce((sum, step) => sum + of(step) * step.turns, 0) / Math.max(1, turns);
   const largest = (of: (step: (typeof steps)[number]) => number) => Math.max(0, ...finite(steps.map(of)));
   const calls = steps.flatMap((step) => step.calls ?? []);
   const histories = steps.flatMap(({ history }) => history ?? []);
@@ -134,14 +132,14 @@ function agentRow(name: string, log: EventsByKind): string[] {
   return [
     clean(name),
     grouped(turns),
-    significant(weighted(({ rewardMean }) => rewardMean)),
-    percent(weighted(({ invalid }) => invalid)),
+    significant(overTurns(steps, ({ rewardMean }) => rewardMean)),
+    percent(overTurns(steps, ({ invalid }) => invalid)),
     learnt(() => significant(mean(finite(steps.map(({ gradientNorm }) => gradientNorm))))),
     learnt(() => significant(largest(({ gradientNorm }) => gradientNorm))),
     learnt(() => String(log.spikes.filter(({ agent, policy }) => (agent ?? policy) === name).length)),
     learnt(() => significant(mean(finite(steps.map(({ inflation }) => inflation.predicted))))),
     learnt(() => significant(largest(({ maxAbsAdvantage }) => maxAbsAdvantage))),
-    significant(weighted(({ responseTokens }) => responseTokens)),
+    significant(overTurns(steps, ({ responseTokens }) => responseTokens)),
     learnt(() => steps.flatMap(({ entropy }) => (entropy == null ? [] : significant(entropy))).at(-1) ?? ''),
     calls.length === 0 ? '' : percent(mean(calls.map(({ share }) => share))),
     calls.length === 0 ? '' : significant(mean(finite(calls.map(({ success }) => success)))),
@@ -151,7 +149,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
 
 const EVALUATION_HEADER = ['step', 'part', 'tasks x samples', 'avg@k', 'pass@k', 'maj@k', 'measured'];
 
-function evaluationRows(event: EventsByKind['evaluations'][number], run: EventsByKind['evaluations']): string[][] {
+function evaluationRows(event: EventsByKind['scores'][number], run: EventsByKind['scores']): string[][] {
   const row = (part: string, scores: EvaluationScores, measured = '') => [
     String(event.step),
     clean(part),

@@ -14,9 +14,9 @@ interface OfRun {
 }
 
 export function ScoreChart({ run }: OfRun) {
-  const { evaluations } = run.log;
+  const { scores } = run.log;
   const lines = useMemo((): Line[] => {
-    const average = evaluations.map(({ step, averageAtK, interval: { low, high } }) => ({
+    const average = scores.map(({ step, averageAtK, interval: { low, high } }) => ({
       x: step,
       y: averageAtK,
       low,
@@ -24,10 +24,10 @@ export function ScoreChart({ run }: OfRun) {
     }));
     return [
       { name: 'avg@k', colour: 0, points: average, dots: true },
-      { ...lineOver(evaluations, 'pass@k', 1, ({ passAtK }) => passAtK), dots: true },
-      { ...lineOver(evaluations, 'maj@k', 2, ({ majorityAtK }) => majorityAtK), dots: true },
+      { ...lineOver(scores, 'pass@k', 1, ({ passAtK }) => passAtK), dots: true },
+      { ...lineOver(scores, 'maj@k', 2, ({ majorityAtK }) => majorityAtK), dots: true },
     ];
-  }, [evaluations]);
+  }, [scores]);
   return (
     <Chart
       title="held-out score"
@@ -42,9 +42,9 @@ export function ScoreChart({ run }: OfRun) {
 
 /** The team's measures on held-out tasks besides its success; draws nothing if there are none. */
 export function MetricsChart({ run }: OfRun) {
-  const { evaluations } = run.log;
+  const { scores } = run.log;
   const lines = useMemo((): Line[] => {
-    const measured = evaluations.map((event) => ({ step: event.step, measures: measuresOf(event, evaluations) }));
+    const measured = scores.map((event) => ({ step: event.step, measures: measuresOf(event, scores) }));
     const names = [...new Set(measured.flatMap(({ measures }) => measures.map(([name]) => name)))];
     return names.map((name, colour) => ({
       name,
@@ -54,7 +54,7 @@ export function MetricsChart({ run }: OfRun) {
         measures.flatMap(([other, y]) => (other === name ? [{ x: step, y }] : [])),
       ),
     }));
-  }, [evaluations]);
+  }, [scores]);
   if (lines.length === 0) return null;
   return <Chart title="held-out metrics" lines={lines} unit="number" sync="step" />;
 }

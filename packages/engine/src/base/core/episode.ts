@@ -234,11 +234,9 @@ export function withoutUnscored(played: readonly EpisodeGroup[]): readonly Episo
   return played.map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }));
 }
 
-/** The groups without episodes that have no score; if no episode has one, the groups as they are. */
-export function scoredGroups(played: readonly EpisodeGroup[]): readonly EpisodeGroup[] {
-  const scored = withoutUnscored(played).filter(({ episodes }) => episodes.length > 0);
-  return scored.length === 0 ? played : scored;
-}
+/** The groups of which an episode has a score, without their other episodes. */
+export const scoredGroups = (played: readonly EpisodeGroup[]): readonly EpisodeGroup[] =>
+  withoutUnscored(played).filter(({ episodes }) => episodes.length > 0);
 
 /** An agent's reward for the episode: its own if the team's code gave one, else the team's. */
 export function agentReward({ score }: Episode, agent: string): number {

@@ -43,9 +43,12 @@ export interface EvaluationScores {
   readonly passAt?: Readonly<Record<string, number>>;
 }
 
-export interface EvaluationEvent extends EvaluationScores {
+/** Its scores and rewards are absent if the reward of each episode failed. Logs of earlier versions have 0 there. */
+export interface EvaluationEvent extends Partial<EvaluationScores> {
   readonly type: 'evaluation';
   readonly step: number;
+  /** The tasks of which an episode has a score. */
+  readonly tasks: number;
   readonly split: 'train' | 'test';
   readonly samples: number;
   /** Failed episodes, which count as unsolved; absent if none failed. */
@@ -72,10 +75,23 @@ export interface EvaluationEvent extends EvaluationScores {
   readonly seconds: number;
 }
 
+/** An evaluation of which at least one episode has a score. */
+export type ScoredEvaluation = EvaluationEvent & EvaluationScores;
+
+export const isScored = <Event extends EvaluationEvent>(event: Event): event is Event & ScoredEvaluation =>
+  event.averageAtK !== undefined && (event.unscored ?? 0) !== event.episodes;
+
+/** All played episodes, also those without a score. */
+export const evaluatedEpisodes = ({
+  episodes,
+  tasks,
+  samples,
+}: Pick<EvaluationEvent, 'episodes' | 'tasks' | 'samples'>) => episodes ?? tasks * samples;
+
 /** The number that stands for a run: the share of solved tasks, or the mean reward. */
 export type Headline = 'score' | 'reward';
 
-type Scored = Pick<EvaluationEvent, 'averageAtK' | 'reward' | 'parts'>;
+type Scored = Pick<ScoredEvaluation, 'averageAtK' | 'reward' | 'parts'>;
 
 /**
  * The headline of a run's evaluations. A team that does not say what success is succeeds from a reward of 1 on, or by
@@ -108,8 +124,8 @@ export const HOW_TO_SUCCEED =
  *   equals the score by chance
  */
 export function measuresOf(
-  event: EvaluationEvent,
-  run: readonly EvaluationEvent[] = [event],
+  event: ScoredEvaluation,
+  run: readonly ScoredEvaluation[] = [event],
 ): readonly (readonly [label: string, value: number])[] {
   const { parts = {}, metrics = {}, agents } = event;
   const isOwn = (agent: string) =>
@@ -129,7 +145,7 @@ export function measuresOf(
   ];
 }
 
-const teamReward = ({ reward, averageAtK }: EvaluationEvent): number => reward ?? averageAtK;
+const teamReward = ({ reward, averageAtK }: ScoredEvaluation): number => reward ?? averageAtK;
 
 /** The label of a named part of the team's reward. */
 export const labelOfPart = (name: string) => `reward: ${name}`;

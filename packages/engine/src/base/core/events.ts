@@ -4,7 +4,7 @@ import type { AgentHealth, GroupKinds } from './play/health-signs.js';
 import type { RunStarted } from './play/run-started.js';
 import type { TokenCount } from './play/token-count.js';
 
-export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from './evaluation.js';
+export type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval, ScoredEvaluation } from './evaluation.js';
 /**
  * The events of a run's log, one JSON object a line. Readers ignore types and fields that are new to them. The log is
  * the only record of a run: terminal, report and dashboard are derived from it.
@@ -64,9 +64,12 @@ export interface AgentStep extends LossTerms {
   readonly frozen?: true;
   /** All of its turns, also in failed episodes; so are `invalid`, `responseTokens` and the other measures of texts. */
   readonly turns: number;
-  /** Of the turns that an update may learn from: `training.failedEpisodes` says which failed episodes are left out. */
-  readonly rewardMean: number;
-  readonly rewardStd: number;
+  /**
+   * Of the turns that an update may learn from: `training.failedEpisodes` says which failed episodes are left out.
+   * Absent, as `health` is, if no turn is left.
+   */
+  readonly rewardMean?: number;
+  readonly rewardStd?: number;
   /** The mean of each named part of the agent's reward, over such episodes. Absent if the reward has no named parts. */
   readonly parts?: Readonly<Record<string, number>>;
   /** The share of turns whose output was invalid. */
@@ -117,7 +120,7 @@ export interface AgentStep extends LossTerms {
     /** The most turns in a chain. */
     readonly longest: number;
   };
-  readonly health: AgentHealth;
+  readonly health?: AgentHealth;
   readonly maxAbsAdvantage: number;
   readonly gradientNorm: number;
   /**

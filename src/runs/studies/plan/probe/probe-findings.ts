@@ -36,7 +36,10 @@ import { bootstrapInterval } from '../../../../teams/tasks.js';
 const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
 
 /** An agent of the recipe, frozen or not. */
-export interface AgentFindings extends Omit<AgentRewards, 'groupSpread'> {
+export interface AgentFindings extends Omit<AgentRewards, 'groupSpread' | 'rewardMean' | 'rewardStd'> {
+  /** Of the turns that policies may learn from. Absent if there are none. */
+  readonly rewardMean?: number;
+  readonly rewardStd?: number;
   /** Shares of its turns whose output the parser refused, and whose output `maxTokens` cut short. */
   readonly invalid: number;
   readonly cut: number;
@@ -174,6 +177,9 @@ function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvan
   };
 }
 
+const agentsOf = (episodes: readonly Episode[]) =>
+  [...new Set(episodes.flatMap(({ turns }) => turns.map(({ agent }) => agent)))].sort();
+
 /** Rewards are those of the turns that policies may learn from; texts are measured in all episodes. */
 function agentFindings(
   { episodes, inflation, ownShare, calls }: StepAdvantages,
@@ -184,17 +190,16 @@ function agentFindings(
   const batch = new TurnBatch(learnt.flatMap((episode) => episode.turns.map((turn) => rewardRecord(episode, turn))));
   const rewards = agentRewards(batch);
   return Object.fromEntries(
-    batch.agentNames.sort().map((agent): [string, AgentFindings] => {
+    agentsOf(episodes).map((agent): [string, AgentFindings] => {
       const turns = episodes.flatMap((episode) => episode.turns.filter((turn) => turn.agent === agent));
       const share = (of: (turn: Turn) => boolean) => mean(turns.map((turn) => Number(of(turn))));
-      const { rewardMean, rewardStd } = rewards[agent] as AgentRewards;
+      const earned = rewards[agent];
       return [
         agent,
         {
           turns: turns.length,
           callsPerEpisode: turns.length / Math.max(1, episodes.length),
-          rewardMean,
-          rewardStd,
+          ...(earned && { rewardMean: earned.rewardMean, rewardStd: earned.rewardStd }),
           invalid: share(({ valid }) => !valid),
           cut: share(({ finishReason }) => finishReason === 'length'),
           responseTokens: mean(turns.map(responseTokens)),

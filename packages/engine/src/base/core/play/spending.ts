@@ -1,5 +1,6 @@
 /** Tokens, cost and time of a run, from its log. */
 
+import { evaluatedEpisodes } from '../evaluation.js';
 import type { EvaluationEvent, RunEvent, RunStarted, Step, Warmup } from '../events.js';
 import { type Spending, spentTogether, type TokenCount } from './token-count.js';
 
@@ -20,7 +21,7 @@ export function runSpending(events: readonly (RunEvent | Step | EvaluationEvent)
   let [episodes, seconds, updated] = [0, 0, 0];
   for (const event of events) {
     if (event.type !== 'step' && event.type !== 'evaluation') continue;
-    episodes += event.type === 'step' ? (event.episodes?.played ?? 0) : event.tasks * event.samples;
+    episodes += event.type === 'step' ? (event.episodes?.played ?? 0) : evaluatedEpisodes(event);
     seconds += event.seconds;
     if (event.type === 'step') updated += event.tokens.trained;
     for (const [agent, { tokens, cost }] of Object.entries(event.agents))
