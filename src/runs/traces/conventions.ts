@@ -29,6 +29,7 @@ const NAMES = {
     'mlflow.spanOutputs',
     'output.value',
   ],
+  finish: ['gen_ai.response.finish_reasons', 'ai.response.finishReason', 'llm.finish_reason'],
   tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools', 'mlflow.chat.tools'],
   instructions: ['gen_ai.system_instructions'],
   model: [

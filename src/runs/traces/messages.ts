@@ -40,9 +40,23 @@ export function answerOf(attribute: unknown, report: Report): Message | undefine
   if (isBroken(attribute) || value === undefined || value === null || value === 'null') return undefined;
   const answers = answersIn(attribute, value);
   const isOfChoices = answers.some(isChoice);
+  if (isUnfinished(answers[0])) report('unfinished');
   const [answer, ...more] = joined(messagesOf(isOfChoices ? answers.slice(0, 1) : answers, report));
   if (more.length > 0 || (isOfChoices && answers.length > 1)) report('choice');
   return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
+}
+
+/** Why an answer ended that its model had not ended. */
+const UNFINISHED = /^(?:length|max_?(?:output_?)?tokens|content[-_]filter|safety|error)$/i;
+
+/** Whether an answer, or the first of a list of reasons, says that the model had not ended it. */
+export function isUnfinished(value: unknown): boolean {
+  const read = jsonOf(value);
+  if (Array.isArray(read)) return isUnfinished(read[0]);
+  if (!isObject(read)) return typeof read === 'string' && UNFINISHED.test(read);
+  const reasons = [read.finish_reason, read.finishReason, read.stop_reason, read.stopReason, read.done_reason];
+  const inner = [read.response_metadata, read.message, read.kwargs].filter(isObject);
+  return [...reasons, ...inner].some(isUnfinished);
 }
 
 /** The messages in an output: a text, a message, a list of choices, or the reply of an interface with one of these. */
@@ -52,7 +66,8 @@ function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
   if (!isObject(value) || value instanceof NumberText) return plain(typeof value === 'string' ? value : attribute);
   if (Array.isArray(value.generations)) return value.generations.flat().map(generationOf);
   for (const list of [value.choices, value.output, value.messages]) if (Array.isArray(list)) return list;
-  if (Array.isArray(value.candidates)) return value.candidates.map((each) => (isObject(each) ? each.content : each));
+  if (Array.isArray(value.candidates))
+    return value.candidates.map((each) => (isObject(each) ? { ...each, message: each.content } : each));
   if (isObject(value.message) || value.role !== undefined || isItem(value)) return [value];
   const isMessage = ['content', 'parts', 'tool_calls', 'toolCalls', 'text'].some((name) => value[name] !== undefined);
   // Another object is structured output.

@@ -2,7 +2,7 @@
 import { isObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
 import { agentName, isCall, isOfSdk, tokensOf, told } from './conventions.js';
-import { answerOf, conversationOf, instructionsOf, type Report, toolsOf } from './messages.js';
+import { answerOf, conversationOf, instructionsOf, isUnfinished, type Report, toolsOf } from './messages.js';
 import { jsonOf, type TraceSpan } from './span-fields.js';
 import { messagesInEvents } from './spans.js';
 import type { TracePlace, UnreadReason } from './unread.js';
@@ -103,10 +103,12 @@ function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
   });
 }
 
+/** The spans around a span. None if one of them names the span as its parent again, which tells nothing. */
 function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): TraceSpan[] {
   const above: TraceSpan[] = [];
   let parent = byId.get(span.parent ?? '');
   while (parent !== undefined && !above.includes(parent)) {
+    if (parent === span) return [];
     above.push(parent);
     parent = byId.get(parent.parent ?? '');
   }
@@ -121,7 +123,7 @@ function callOf(
   span: TraceSpan,
   byId: ReadonlyMap<string, TraceSpan>,
 ): { readonly call?: ModelCall; readonly unread: readonly UnreadReason[] } {
-  const { attributes } = span;
+  const { attributes, failed } = span;
   const unread = new Set<UnreadReason>();
   const report: Report = (reason) => void unread.add(reason);
   const input = told(attributes, 'input');
@@ -140,8 +142,9 @@ function callOf(
   const called = answer?.toolCalls?.find(({ name }) => tools?.every((tool) => tool.name !== name) ?? true);
   if (called !== undefined) report('unlisted');
   if (answer === undefined) report('answer');
-  const [worst] = [...unread].filter((reason) => !WITHOUT_A_PART.includes(reason));
-  if (answer === undefined || worst !== undefined) return { unread: [span.failed ? 'failed' : (worst ?? 'answer')] };
+  if (isUnfinished(told(attributes, 'finish'))) report('unfinished');
+  const [worst] = failed ? ['failed' as const] : [...unread].filter((reason) => !WITHOUT_A_PART.includes(reason));
+  if (answer === undefined || worst !== undefined) return { unread: [worst ?? 'answer'] };
   const model = told(attributes, 'model');
   const call: ModelCall = {
     agent: [span, ...ancestors(span, byId)].map(agentName).find((name) => name !== undefined),

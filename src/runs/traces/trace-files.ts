@@ -1,4 +1,4 @@
-/** The JSON values of files of traces: JSON lines, an array, or one value. Memory holds one value at a time. */
+/** The JSON values of files of traces: JSON lines, an array, or values on several lines. Memory holds one at a time. */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, nestsTooDeep, parseExactly, TaskError } from '@drmas/engine/errors';
@@ -50,15 +50,42 @@ async function* valuesOf(file: string, unread: UnreadCounts): AsyncGenerator<Tra
     const whole = await wholeValue(file);
     if (whole !== undefined) return yield whole;
   }
-  let line = 0;
-  for await (const text of linesOf(file)) {
-    line++;
-    if (text?.trim() === '') continue;
-    const value = text === undefined ? undefined : parsed(text);
-    const place = { file, line };
-    if (value === undefined) unread.add('line', place);
-    else yield { value, length: text?.length ?? 0, placeOf: () => place };
+  for await (const { line: first, lines } of piecesOf(file)) {
+    const whole = lines.length > 1 ? lines.join('\n') : '';
+    const value = parsed(whole);
+    if (value !== undefined) yield { value, length: whole.length, placeOf: () => ({ file, line: first }) };
+    else yield* lines.flatMap((text, i) => valueOfLine(text, { file, line: first + i }, unread));
   }
+}
+
+function valueOfLine(text: string | undefined, place: TracePlace, unread: UnreadCounts): TraceValue[] {
+  if (text?.trim() === '') return [];
+  const value = text === undefined ? undefined : parsed(text);
+  if (value !== undefined) return [{ value, length: text?.length ?? 0, placeOf: () => place }];
+  unread.add('line', place);
+  return [];
+}
+
+/** How a line begins that continues the value of the line before: exporters print values with indentation. */
+const CONTINUES = /^[\s}\]]/;
+
+/** Each line with the lines after it that continue its value. */
+async function* piecesOf(
+  file: string,
+): AsyncGenerator<{ readonly line: number; readonly lines: (string | undefined)[] }> {
+  let [line, length] = [1, 0];
+  let lines: (string | undefined)[] = [];
+  for await (const text of linesOf(file)) {
+    const continues = lines.length > 0 && text !== undefined && CONTINUES.test(text);
+    if (lines.length > 0 && (!continues || length > LONGEST)) {
+      yield { line, lines };
+      line += lines.length;
+      [lines, length] = [[], 0];
+    }
+    lines.push(text);
+    length += text?.length ?? 0;
+  }
+  yield { line, lines };
 }
 
 /** The first line that is not blank, with what follows it in memory. */

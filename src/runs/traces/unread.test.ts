@@ -41,6 +41,7 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   row: [{ a: 1 }, 5, { traceId: 't', spanId: 1 }, { resourceMetrics: [] }, [{ name: 'a span without ids' }]],
   trace: [callIn('odd', { 'gen_ai.operation.name': 'execute_tool' }), { traceId: 'odd', spanId: 'a', name: 'GET /' }],
   failed: [
+    odd({}, { status: { code: 2 } }),
     odd({ 'gen_ai.output.messages': undefined }, { status: { code: 2 } }),
     odd(input([]), { status: { code: 'STATUS_CODE_ERROR' } }),
     { traceId: 'odd', id: 'g', type: 'GENERATION', level: 'ERROR', input: 'Hi' },
@@ -51,6 +52,23 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     ...['[]', 'null', '', undefined].map((written) => odd({ 'gen_ai.output.messages': written })),
     odd(output([])),
     odd(output([{ type: 'reasoning', content: 'Hm' }])),
+  ],
+  unfinished: [
+    ...[['length'], '["content_filter"]', ['max_tokens']].map((reasons) =>
+      odd({ 'gen_ai.response.finish_reasons': reasons }),
+    ),
+    odd({ 'gen_ai.output.messages': JSON.stringify([{ ...reply('Hel'), finish_reason: 'length' }]) }),
+    ...[
+      { choices: [{ index: 0, message: { role: 'assistant', content: 'Hel' }, finish_reason: 'length' }] },
+      { role: 'assistant', content: [{ type: 'text', text: 'Hel' }], stop_reason: 'max_tokens' },
+      { candidates: [{ content: { role: 'model', parts: [{ text: 'Hel' }] }, finishReason: 'MAX_TOKENS' }] },
+      { role: 'assistant', content: 'Hel', response_metadata: { finish_reason: 'length' } },
+    ].map((written) => odd({ 'gen_ai.output.messages': JSON.stringify(written) })),
+    odd({
+      'ai.operationId': 'ai.generateText.doGenerate',
+      'ai.response.text': 'H',
+      'ai.response.finishReason': 'length',
+    }),
   ],
   cut: [odd(input('[{"role":"us')), odd({ 'gen_ai.output.messages': '[{"role":"assis' })],
   media: [
@@ -141,6 +159,31 @@ describe('what an import does not read', () => {
       const shift = Array.isArray(value) ? 2 : 0; // of an entry of an array: its first line
       expect(places).toEqual([lineOf('b 1') - shift, lineOf('d 1') - shift]);
     }
+  });
+
+  it('is nothing of values that are printed one after another, each on several lines', async () => {
+    const file = join(folder, 'traces.json');
+    const spans = ['a', 'b', 'c'].map((trace) => callIn(trace, {}));
+    const printed = spans.map((span) => JSON.stringify(span, null, 4));
+    for (const end of ['\n', '\r\n']) {
+      const text = printed.join('\n').replaceAll('\n', end);
+      await writeFile(file, text);
+      expect(await importTraces(file)).toMatchObject({ demonstrations: 3, unread: {} });
+      // A part that is no JSON costs its own lines alone.
+      await writeFile(file, `${text}${end}plain text${end}${JSON.stringify(callIn('d', {}))}${end}{"a":${end}`);
+      const line = text.split('\n').length + 1;
+      expect(await importTraces(file)).toMatchObject({ demonstrations: 4, unread: { line: { count: 2, line } } });
+    }
+  });
+
+  it('is nothing of spans whose parents are a circle', async () => {
+    const file = join(folder, 'traces.jsonl');
+    const [a, b] = ['a 1', 'b'].map((parent, i) => ({
+      ...callIn('a', {}, { spanId: ['b', 'a 1'][i], parentSpanId: parent }),
+    }));
+    const own = callIn('c', {}, { parentSpanId: 'c 1' });
+    await writeFile(file, [a, b, own].map((span) => JSON.stringify(span)).join('\n'));
+    expect(await importTraces(file)).toMatchObject({ demonstrations: 3, unread: {} });
   });
 
   it('keeps what stands before the end of an array that was cut off', async () => {

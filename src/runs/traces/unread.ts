@@ -12,6 +12,7 @@ export const UNREAD = {
   failed: 'calls that failed',
   input: 'calls without messages: tracing must record them (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)',
   answer: 'calls without an answer',
+  unfinished: 'calls whose answer ended at a limit of tokens, or by a filter',
   cut: 'calls whose messages are no JSON, such as texts that a limit of the tracer cut off',
   media: 'calls with images, audio or files, which agents cannot read',
   part: 'calls with parts of a message that drmas does not know',
