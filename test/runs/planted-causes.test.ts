@@ -4,6 +4,7 @@
  */
 
 import { choiceTable } from '@drmas/engine/model';
+import { assistant, type Message, user } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
@@ -28,7 +29,7 @@ const tasks: RecipeInput['tasks'] = {
 };
 
 type Answer = { readonly text: string; readonly value: unknown };
-type Ask = Readonly<Record<'solver' | 'checker', (question: string) => Promise<Answer>>>;
+type Ask = Readonly<Record<'solver' | 'checker', (question: string | readonly Message[]) => Promise<Answer>>>;
 interface Played {
   readonly one?: unknown;
   readonly two?: unknown;
@@ -39,6 +40,8 @@ interface Planted {
   readonly play?: (ask: Ask, question: string, chance: number) => Promise<Played>;
   readonly reward?: (right: Letter, played: Played) => Reward;
   readonly solver?: Parameters<typeof agent>[0];
+  /** Texts that agents read besides the questions. */
+  readonly texts?: readonly string[];
   /** The letters of an answer. */
   readonly length?: number;
   readonly policy?: object;
@@ -77,9 +80,9 @@ function teamOf({ play, reward, solver = {}, two }: Planted): Team {
 
 /** Runs a case. */
 function saidBy(planted: Planted) {
-  const { policy, training, length = 1 } = planted;
+  const { policy, training, texts = [], length = 1 } = planted;
   const team = teamOf(planted);
-  const model = choiceTable({ choices: [...LETTERS], features: LETTERS.map(featureOf), length });
+  const model = choiceTable({ choices: [...LETTERS], features: [...LETTERS.map(featureOf), ...texts], length });
   const policies = Object.keys(team.agents).map((name) => {
     return [name, { model, optimizer: { type: 'adamw', learningRate: 0.1 }, ...policy }] as const;
   });
@@ -120,6 +123,18 @@ const lottery: Pick<Planted, 'play' | 'reward'> = {
   },
   reward: (_, { one }) => one as number,
 };
+
+/** The agent calls a tool, which answers with an error: always, or as often as `share` says. */
+const withTool = (share: number): Pick<Planted, 'play' | 'texts'> => ({
+  texts: ['error: connection refused'],
+  play: async ({ solver }, question, chance) => {
+    const asked = await solver(question);
+    const content = chance < share ? 'error: connection refused' : question;
+    const result = { role: 'tool', content, toolCallId: 'call' } as const;
+    const { value: one } = await solver([user(question), assistant(asked.text), result]);
+    return { one: content === question ? one : undefined };
+  },
+});
 
 /** The reward is drawn, whatever the agent writes. */
 const byChance: Pick<Planted, 'play' | 'reward'> = {
@@ -335,6 +350,18 @@ const cases: Readonly<Record<string, Planted>> = {
       end: /\(error\) the database is down/,
     },
   },
+  'a tool that always fails': {
+    ...withTool(1),
+    said: { 'nothing-learnt': /all results of the tools that 'solver' calls are errors\. Mend the tools/ },
+  },
+  'a tool that often fails, and a low learning rate': {
+    ...withTool(0.6),
+    slow: true,
+    training: { ...long, groupSize: 64 },
+    policy: { optimizer: { type: 'adamw', learningRate: 1e-6 } },
+    said: { unmoved: /6\d % of the results of its tools are errors\. Mend the tools first/ },
+  },
+  'no fault, a tool that fails now and then': { ...withTool(0.1), training: long, said: {} },
   'a judge that is down': {
     reward: () => {
       throw new Error('the judge is down');

@@ -157,6 +157,11 @@ const NEAR_EPSILON = 1e-6;
  */
 const CHANCE = 0.95;
 
+const toolErrorsOf = (agents: Step['agents']) => Object.values(agents).flatMap(({ toolErrors }) => toolErrors ?? []);
+
+/** From this share on, errors of tools are a likelier cause than the learning rate. */
+const FAILING = 0.25;
+
 /** The smallest share of chance in an agent's rewards, over the run. NaN if no step has it. */
 function leastChance(steps: readonly Pick<Step, 'agents'>[]): number {
   const agents = steps.flatMap((step) => Object.entries(step.agents ?? {}));
@@ -189,11 +194,14 @@ export function howToMove(steps: readonly Pick<Step, 'policies' | 'agents'>[], s
     return [];
   });
   const chance = leastChance(steps);
+  const failing = mean(steps.map(({ agents = {} }) => Math.max(0, ...toolErrorsOf(agents))));
   const cause =
-    chance > CHANCE
-      ? `Its reward looks like chance: rewards of equal texts vary as much as those of different texts ` +
-        `(${percent(chance, 0)}). Look at the team's reward and its judge.`
-      : TOO_SLOW;
+    failing > FAILING
+      ? `${percent(failing, 0)} of the results of its tools are errors. Mend the tools first.`
+      : chance > CHANCE
+        ? `Its reward looks like chance: rewards of equal texts vary as much as those of different texts ` +
+          `(${percent(chance, 0)}). Look at the team's reward and its judge.`
+        : TOO_SLOW;
   return `The policy hardly moves. ${advice[0] ?? cause}`;
 }
 

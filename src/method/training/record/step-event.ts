@@ -9,6 +9,7 @@ import {
   type History,
   inCanonicalOrder,
   isLesson,
+  messageText,
   responseTokens,
   successOf,
   type Turn,
@@ -132,13 +133,23 @@ function sumOfHistories(turns: readonly Turn[]): Pick<AgentStep, 'history'> {
 function textMeasures(turns: readonly Turn[], context = Number.POSITIVE_INFINITY): Partial<AgentStep> {
   const logprobs = turns.flatMap((turn) => turn.logprobs);
   const cut = mean(turns.map((turn) => Number(turn.finishReason === 'length' && length(turn) < context)));
+  const results = turns.flatMap(newResults);
+  const errors = results.filter((result) => ERROR.test(messageText(result))).length;
   const isKnown = logprobs.length > 0 && logprobs.every(Number.isFinite);
   return {
     responseTokens: mean(turns.map(responseTokens)),
     ...(isKnown ? { sampledEntropy: Math.max(0, 0 - mean(logprobs)) } : {}),
     ...(cut > 0 ? { cut } : {}),
+    ...(errors > 0 ? { toolErrors: errors / results.length } : {}),
   };
 }
+
+/** How results of tools begin that tell of an error: drmas and the usual frameworks write `error: ...` and its like. */
+const ERROR = /^[\s"'{[]*(?:an )?(?:\w*error|exception|traceback)\b/i;
+
+/** The tool results that no earlier prompt had. */
+const newResults = ({ messages }: Turn) =>
+  messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1).filter(({ role }) => role === 'tool');
 
 function countOfIgnored(turns: readonly Turn[]): Pick<AgentStep, 'ignored'> {
   const counts = new Map<string, number>();

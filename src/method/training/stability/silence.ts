@@ -123,11 +123,14 @@ function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): s
 /** A fault of the agents' texts that explains why the episodes of a task earn the same. Empty if there is none. */
 function faultOfTexts(
   { agents, warmStartShare }: SilenceSettings,
-  { agents: played }: Lesson,
+  { agents: played, groups }: Lesson,
   always: boolean,
 ): string {
   const learners = Object.entries(played).filter(([, { frozen }]) => frozen !== true);
   const share = (part: number) => (part === 1 ? 'all outputs' : `${percent(part, 0)} of the outputs`);
+  for (const [agent, { toolErrors = 0 }] of learners)
+    if (toolErrors >= NEARLY_ALL)
+      return `${share(toolErrors).replace('outputs', 'results')} of the tools that '${agent}' calls are errors. Mend the tools, or say in their descriptions what they accept: npx drmas plan --play shows the results.`;
   for (const [agent, { cut = 0, invalid }] of learners) {
     const { maxTokens } = agents[agent]?.sampling ?? {};
     if (cut >= NEARLY_ALL)
@@ -141,6 +144,8 @@ function faultOfTexts(
   const certain = samples.filter(([, { sampledEntropy = CERTAIN }]) => sampledEntropy < CERTAIN);
   if (certain.length < samples.length) return '';
   const names = certain.map(([agent]) => `'${agent}'`).join(', ');
+  if (always && warmStartShare !== undefined && groups.mixed + groups.allRight === 0)
+    return `the warm start has taught ${names} nearly the same text for a prompt, and it does not succeed. Compare the demonstrations with what the team's reward accepts.`;
   if (always)
     return `each answer of ${names} is nearly the same whenever it is sampled. A higher temperature${warmStartShare === undefined ? '' : ', or a shorter warm start'}.`;
   return `training has made ${names} nearly certain of each text, so the episodes of a task are the same. A lower learning rate, or an entropy bonus (entropyCoefficient), keeps the policy exploring; begin again from an earlier checkpoint.`;
@@ -181,7 +186,7 @@ function reasonOfAgent(agent: AgentStep | undefined): string {
 /** Remedies if no task is solved, and if all tasks are. */
 export const remedies = {
   allWrong: ({ warmStart }: { readonly warmStart: boolean }) =>
-    `If a right answer would earn no more, mend the team's reward. Else: ${warmStart ? 'a longer warm start' : 'a warm start (`npx drmas demonstrate` records the answers of a hosted model, of a script or of you, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
+    `If a right answer would earn no more, mend the team's reward. Else: ${warmStart ? 'demonstrations that the reward accepts, a longer warm start' : 'a warm start (`npx drmas demonstrate` records the answers of a hosted model, of a script or of you, see docs/recipes.md)'}, easier tasks, a larger or trained model, or a reward with parts for intermediate steps. More episodes a task find rarer successes.`,
   failed:
     "The failures are the tasks that are left to learn, but training.failedEpisodes leaves them out: mend their reasons (the events have them), or set training.failedEpisodes=zero if the agents' texts cause them.",
   allRight:

@@ -155,6 +155,8 @@ export interface AgentStep extends LossTerms {
   readonly sampledEntropy?: number;
   /** The share of turns that ended at `maxTokens` before a stop or the end of the context. Absent if none did. */
   readonly cut?: number;
+  /** The share of the tool results that it reads which begin like an error. Absent if none does. */
+  readonly toolErrors?: number;
   /** The tokens of all of its turns in the step, including turns of failed and greedy episodes. */
   readonly tokens?: TokenCount;
   /** The cost of these tokens. Absent if the agent's policy has no price. */
