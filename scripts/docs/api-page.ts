@@ -66,6 +66,8 @@ class Warnings extends Logger {
   }
 }
 
+const API = 'docs/reference/api.md';
+
 /** @throws Error if the sources cannot be read, or a type that the API mentions cannot be imported */
 export async function apiPage(): Promise<GeneratedFile> {
   const typedoc = await Application.bootstrapWithPlugins(OPTIONS);
@@ -79,7 +81,7 @@ export async function apiPage(): Promise<GeneratedFile> {
     for (const { key } of own) shown.add(key);
     return section(path, own, others);
   });
-  return { path: 'docs/reference/api.md', text: HEAD + sections.join('\n') };
+  return { path: API, text: HEAD + sections.join('\n') };
 }
 
 /** The names that most programs begin with. */
@@ -125,6 +127,10 @@ const typeText = ({ name, summary, members }: Entry): string =>
     `- \`${name}\`${summary === '' ? '' : `: ${summary}`}`,
     ...members.map((member) => `  - \`${member.name}\`: ${member.summary}`),
   ].join('\n');
+
+/** The types in the text of the API page that no sentence describes, one line each. */
+export const typesWithoutSentence = (path: string, text: string): string[] =>
+  path !== API ? [] : [...text.matchAll(/^- `(\w+)`$/gm)].map(([, name = '']) => `${API}: ${name} has no doc comment`);
 
 /**
  * A program whose declarations are emitted must be able to name the types that it infers (TS2883).

@@ -81,8 +81,12 @@ const recipeTypes = (): TypeFile => ({
 import type { ModelInput } from '@drmas/engine/model';
 `,
   types: [
-    ['PolicyInput', sectionNode('policies'), { partial: 'keys', declared: { model: 'ModelInput', loss: 'LossInput' } }],
-    ['AgentInput', sectionNode('agents'), { partial: 'deep' }],
+    [
+      'PolicyInput',
+      described(sectionNode('policies'), 'How a policy learns.'),
+      { partial: 'keys', declared: { model: 'ModelInput', loss: 'LossInput' } },
+    ],
+    ['AgentInput', described(sectionNode('agents'), 'The settings of an agent.'), { partial: 'deep' }],
     ['EstimatorInput', sectionNode('advantage')],
     ['LossInput', sectionNode('loss')],
     ['WarmStartInput', sectionNode('warmStart')],

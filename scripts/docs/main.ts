@@ -1,16 +1,16 @@
 /**
  * `generate`: writes the generated pages, the generated parts of hand-written pages and the documented input types.
  * `check`: fails if a generated text differs from the committed one, if a key of a recipe has no description, if a
- * TypeScript block of a page or a doc comment does not compile, if a link is dead, if a fence or a table is broken, if
- * a page names a command or a flag that does not exist, or if a page has an absolute word and names no test that holds
- * it.
+ * TypeScript block of a page or a doc comment does not compile, if a public type has no sentence, if a link is dead,
+ * if a fence or a table is broken, if a page names a command or a flag that does not exist, or if a page has an
+ * absolute word and names no test that holds it.
  * `words`: prints how long the pages are.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { unheldAbsolutes } from './absolutes.js';
 import { disagreements } from './agreement.js';
-import { apiPage } from './api-page.js';
+import { apiPage, typesWithoutSentence } from './api-page.js';
 import { compiled } from './code-blocks.js';
 import { dependenciesPage } from './dependencies-page.js';
 import { firstRunNumber } from './first-runs.js';
@@ -56,6 +56,7 @@ async function check(): Promise<void> {
   for await (const file of generated()) files.push(file);
   const { program, errors } = compiled();
   const problems = [
+    ...files.flatMap(({ path, text }) => typesWithoutSentence(path, text)),
     ...undescribed().map((key) => `recipe key ${key}: it has no description; expected .describe('...') in its schema`),
     ...files
       .filter(({ path, text }) => current(path) !== text)

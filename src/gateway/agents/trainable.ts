@@ -10,6 +10,7 @@ export interface AnyLanguageModel {
   readonly modelId: string;
 }
 
+/** The options of `trainable`. */
 export interface TrainableOptions {
   /** The model outside of training: AI SDK's interface, version 2, 3 or 4. Without it a call there is an error. */
   readonly otherwise?: AnyLanguageModel;

@@ -87,6 +87,7 @@ export const agentChoice = {
  */
 export const settingsSchema = z.object({ ...spreadChoices, ...scoreChoices, ...sharingChoices });
 
+/** The choices of an estimator, by name. */
 export type Settings = Readonly<z.output<typeof settingsSchema>>;
 
 export type EpisodeScore = Settings['episodeScore'];

@@ -176,6 +176,7 @@ export function settingsSchema(
   });
 }
 
+/** The settings of a recipe with all defaults filled in, without the model. */
 export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;
 
 /** The part of a JSON schema that holds the names of settings. */

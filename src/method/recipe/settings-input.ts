@@ -4,6 +4,7 @@
  */
 import type { ModelInput } from '@drmas/engine/model';
 
+/** How a policy learns. */
 export interface PolicyInput {
   /** The policy's model. Default: the `model` of the recipe. */
   readonly model?: ModelInput | undefined;
@@ -522,6 +523,7 @@ export interface PolicyInput {
     | undefined;
 }
 
+/** The settings of an agent. */
 export interface AgentInput {
   /** The system prompt in place of the team's. Demonstrations of a warm start begin with it too. */
   readonly system?: string | undefined;

@@ -50,6 +50,7 @@ export interface ComparedRun {
   readonly seed: number;
 }
 
+/** A run of an ablation: how it ended, and its scores. */
 export interface RunSummary extends ComparedRun {
   readonly status: 'completed' | 'failed';
   /** The reason of its failure. */
@@ -79,6 +80,7 @@ export interface RunSummary extends ComparedRun {
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
+/** A variant of an ablation: means over its completed runs. */
 export interface VariantSummary {
   readonly variant: string;
   /** The number of completed runs. The means are over these. */

@@ -6,6 +6,7 @@ import type { LanguageModel } from '../../teams/index.js';
 import { answerStream } from './answer-stream.js';
 import { type AgentModelsRequest, type OpenAgentModels, openAgentModels } from './open-agent-models.js';
 
+/** The options of `trainedAgents`. */
 export interface TrainedAgentsOptions extends Pick<AgentModelsRequest, 'checkpoint' | 'acceptChanges'> {
   /** Threads that compute; by default one for each core. */
   readonly threads?: number;

@@ -87,6 +87,7 @@ export function majorityAtK(
   return winner !== undefined && same(winner.answer, reference) ? 1 : 0;
 }
 
+/** A mean over tasks and its bootstrap interval, in the unit of the scores. */
 export interface BootstrapInterval {
   readonly mean: number;
   readonly low: number;

@@ -47,6 +47,7 @@ export interface ModelCall {
   readonly abortSignal?: AbortSignal | undefined;
 }
 
+/** A tool of AI SDK, which a call of the model may offer. */
 export interface FunctionTool {
   readonly description?: string | undefined;
   readonly inputSchema?: object | boolean | undefined;
@@ -65,11 +66,13 @@ export type ContentPart =
   | { type: 'reasoning'; text: string; providerMetadata: ProviderData }
   | { type: 'tool-call'; toolCallId: string; toolName: string; input: string; providerMetadata: ProviderData };
 
+/** The tokens of an answer, in AI SDK's form of version 3 and 4. */
 export interface ModelUsage {
   inputTokens: { total: number; noCache: number; cacheRead: undefined; cacheWrite: undefined };
   outputTokens: { total: number; text: undefined; reasoning: undefined };
 }
 
+/** Why an answer ended, in AI SDK's form of version 3 and 4. */
 export interface ModelFinish {
   unified: 'stop' | 'length' | 'tool-calls';
   raw: string;

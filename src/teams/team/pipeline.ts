@@ -21,6 +21,7 @@ export interface PipelineReply {
   readonly text: string;
 }
 
+/** The outcome of an episode of `pipeline`. */
 export interface PipelineOutcome {
   /** The last agent's value. */
   readonly answer: string | undefined;

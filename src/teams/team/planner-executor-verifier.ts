@@ -37,6 +37,7 @@ export interface PlannerExecutorVerifierOptions {
   readonly calculator?: (expression: string) => string | undefined;
 }
 
+/** The outcome of an episode of `plannerExecutorVerifier`. */
 export interface PlannerExecutorVerifierOutcome {
   /** The executor's last boxed answer, `undefined` when the last plan led to none. */
   readonly answer: string | undefined;

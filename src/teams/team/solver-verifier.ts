@@ -9,6 +9,7 @@ import { outputOf, paperMathPrompt, paperSystem } from './paper/paper-prompts.js
 import { boxed, oneOf } from './parsers.js';
 import { defineTeam, type Reply } from './team.js';
 
+/** The options of `solverVerifier`. */
 export interface SolverVerifierOptions {
   /**
    * 'paper': the team plays as in the Dr. MAS paper's code. An agent's prompt is one user message with all drafts and
@@ -47,6 +48,7 @@ export interface SolverVerifierOptions {
   readonly feedback?: (verdict: Reply<string>) => string;
 }
 
+/** The outcome of an episode of `solverVerifier`. */
 export interface SolverVerifierOutcome {
   /** The last draft's boxed answer. */
   readonly answer: string | undefined;
@@ -56,6 +58,7 @@ export interface SolverVerifierOutcome {
   readonly verdicts: readonly DraftVerdict[];
 }
 
+/** The verifier's verdict on one draft. */
 export interface DraftVerdict {
   /** The boxed answer of the draft that was judged. */
   readonly answer: string | undefined;

@@ -31,6 +31,7 @@ export type Reply<Value = unknown> = {
   | { readonly valid: false; readonly value: Value }
 );
 
+/** The options of a call of an agent, its second argument. */
 export interface AskOptions {
   /**
    * A name for the state that the agent sees; estimators such as GiGPO compare turns with equal observations. Default:
@@ -74,6 +75,7 @@ type AgentValue<A> = A extends Agent<infer Value> ? Value : never;
 /** The limits of a team's loops by name, such as `{ rounds: 4 }`. */
 export type Limits = Readonly<Record<string, number>>;
 
+/** The argument of `play`: the task, the agents as functions, and what an episode has besides. */
 export interface PlayContext<Data, A extends Agents, L extends Limits = Limits> extends EpisodeWays {
   /** Frozen: all episodes of the task share it. */
   readonly task: Data;
@@ -95,6 +97,7 @@ export interface PlayContext<Data, A extends Agents, L extends Limits = Limits> 
   readonly log: (name: string, value: unknown) => void;
 }
 
+/** The argument of `reward`, `success` and `metrics`: an episode that has ended. */
 export interface RewardContext<Data, Outcome, A extends Agents = Agents> {
   readonly task: Data;
   /** The value that `play` returned. */
@@ -122,6 +125,7 @@ export interface RankedEpisode<Data, Outcome> extends Pick<Episode<Data>, 'sampl
   readonly outcome: Outcome;
 }
 
+/** The argument of `rewardGroup`: the episodes of one task in one step. */
 export interface GroupRewardContext<Data, Outcome, A extends Agents = Agents>
   extends Pick<RewardContext<Data, Outcome, A>, 'task' | 'agents' | 'signal'> {
   /** The group's episodes that did not fail, in the order of their samples; at least one. */
@@ -193,6 +197,7 @@ export interface Team<Data = unknown, A extends Agents = Agents, Outcome = unkno
   metrics?(context: RewardContext<Data, Outcome, A>): Metrics | Promise<Metrics>;
 }
 
+/** The argument of `defineTeam`: the agents, how they play a task, and the reward. */
 export interface TeamDefinition<
   Data,
   A extends Agents,

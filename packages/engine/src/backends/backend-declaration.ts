@@ -11,6 +11,7 @@ import type { Files, Host, Secret } from '../host.js';
 import type { BaseKind } from '../model/decoder/weights/decoder-tensors.js';
 import type { Tokenizer } from '../nouns.js';
 
+/** The surroundings in which a backend opens. */
 export interface OpenOptions {
   readonly host: Host;
   /** Weights of the models that will be opened first. */
@@ -100,6 +101,7 @@ export interface BackendPlan<Spec> {
 export const EXPORT_FORMATS = ['hf', 'peft', 'gguf'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
+/** A policy of a checkpoint that a backend shall write in a format for other programs. */
 export interface ExportRequest {
   readonly policy: string;
   /** The policy's directory in a checkpoint. */

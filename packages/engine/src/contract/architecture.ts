@@ -78,6 +78,7 @@ export interface DecoderConfig {
  * convolves one joined projection is in the place of `q`, `k` and `v`, and an adapter of any of them adapts it.
  */
 export const PROJECTIONS = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'] as const;
+/** A weight matrix of a layer: of attention (`q`, `k`, `v`, `o`), or of the feed-forward part. */
 export type ProjectionName = (typeof PROJECTIONS)[number];
 
 /**
@@ -97,10 +98,12 @@ export interface AdapterSettings {
  * others are in float32. Sums, and all numbers that are not multiplied, are in float32 in all of them.
  */
 export const PRECISIONS = ['float32', 'bfloat16', 'int8'] as const;
+/** The numbers that matrix products multiply. Weights and sums stay in float32. */
 export type Precision = (typeof PRECISIONS)[number];
 
 /** Where the engine in this package's own kernels computes: on the processor, or on a GPU through WebGPU. */
 export const DEVICES = ['cpu', 'gpu'] as const;
+/** `cpu`: the processor. `gpu`: a GPU through WebGPU. */
 export type Device = (typeof DEVICES)[number];
 
 /** Where the embedded engine computes: with its own kernels, or on PyTorch. */

@@ -9,6 +9,7 @@ import type { Capabilities, Hardware } from './capabilities.js';
 import type { Handles, Role } from './handles.js';
 import type { WeightsSpec } from './weights-spec.js';
 
+/** A place that holds models, samples from them and trains them: the embedded engine, or a server. */
 export interface Backend {
   readonly capabilities: Capabilities;
   readonly hardware: Hardware;

@@ -77,13 +77,16 @@ export interface Handles {
   readonly critic: CriticHandle;
 }
 
+/** The part that a model plays; each role has a handle with methods of its own. */
 export type Role = keyof Handles;
 
+/** The parts of a policy's state to save or to load. */
 export interface StateOptions {
   /** Whether the optimiser's state goes along. */
   readonly optimizer: boolean;
 }
 
+/** The loss and the metrics of a backward pass, whose gradient the handle has added to its own. */
 export interface ForwardBackwardResult {
   readonly loss: number;
   /** Norm of the gradient of this call alone, before clipping; absent if the backend does not know it. */
@@ -95,6 +98,7 @@ export interface ForwardBackwardResult {
   readonly ratios?: SampleRatios;
 }
 
+/** The loss of a critic: its clip and its divisor. */
 export interface ValueLossSettings {
   /** Values may move this far from the old ones before the loss stops them. */
   readonly clip: number;
@@ -102,6 +106,7 @@ export interface ValueLossSettings {
   readonly normalizer: number;
 }
 
+/** The loss of a critic over a call, and the share of its tokens that were clipped. */
 export interface ValueLossResult {
   readonly loss: number;
   readonly clipFraction: number;

@@ -33,6 +33,7 @@ export interface Sampling {
   readonly maxTokens: number;
 }
 
+/** A prompt of token ids, with the settings and the random stream of one response. */
 export interface GenerateRequest extends Sampling {
   readonly prompt: readonly number[]; // [P], at least one token
   readonly stopTokens: readonly number[];
@@ -44,6 +45,7 @@ export interface GenerateRequest extends Sampling {
   readonly agent?: string;
 }
 
+/** One sampled response: its token ids and their log-probs, in nats. */
 export interface Generation {
   readonly tokens: number[]; // [R], the stop token included if one was sampled
   /** log softmax(logits / temperature) over the full vocabulary, before top-p and top-k. */

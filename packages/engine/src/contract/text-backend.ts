@@ -6,6 +6,7 @@
 import type { FinishReason, Message, Tool, ToolCall, ToolChoice } from '../nouns.js';
 import type { Sampling } from './sampling.js';
 
+/** A conversation that a server of text shall continue. */
 export interface TextRequest extends Sampling {
   readonly messages: readonly Message[];
   /** The seed for servers that can repeat themselves: a function of the episode and the call, in [0, 2^31). */
@@ -15,6 +16,7 @@ export interface TextRequest extends Sampling {
   readonly toolChoice?: ToolChoice;
 }
 
+/** The answer of a server of text. */
 export interface Utterance {
   readonly text: string;
   /** The model's reasoning, if the server returns it. */

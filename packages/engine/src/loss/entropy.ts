@@ -2,6 +2,7 @@ import { ArgumentError } from '../errors.js';
 import { aggregateLoss, aggregationWeights, assertSameShape, type TokenNumbers } from './aggregate.js';
 import type { Aggregation } from './loss-settings.js';
 
+/** The entropy of given logits, and its gradient. */
 export interface EntropyResult {
   /** The aggregated entropy, nats. Subtract `coefficient · loss` from a policy loss to reward it. */
   readonly loss: number;

@@ -25,6 +25,7 @@ export interface PolicyLossInput {
   readonly chainTokens?: readonly number[]; // [rows]
 }
 
+/** The options of `policyLoss` beside the settings of the loss. */
 export interface PolicyLossOptions {
   /**
    * Divides the summed loss; by default the normalizer of the given rows for the loss's `aggregate`. Give the
@@ -46,6 +47,7 @@ export interface PolicyLossOptions {
   readonly klBaseline?: number;
 }
 
+/** A loss, its gradient with respect to the log-probs, and the loss's metrics. */
 export interface PolicyLossResult {
   readonly loss: number;
   /** d loss / d logprobs, 0 where masked. */

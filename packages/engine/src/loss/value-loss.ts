@@ -1,6 +1,7 @@
 import { assertSameShape, countTokens, normalizerOfRows, rowWeight, type TokenNumbers } from './aggregate.js';
 import type { Aggregation } from './loss-settings.js';
 
+/** The options of `valueLoss`. */
 export interface ValueLossOptions {
   /** How far a value may move from the sampled one before its loss stops counting. */
   readonly clip: number;
@@ -12,6 +13,7 @@ export interface ValueLossOptions {
   readonly normalizer?: number;
 }
 
+/** A critic's loss and its gradient with respect to the values. */
 export interface ValueLossGradient {
   readonly loss: number;
   /** d loss / d values, 0 where masked. */

@@ -14,6 +14,7 @@ export interface ParetoPoint {
   readonly front: boolean;
 }
 
+/** The scores of the variants of an ablation in each part of the reward, and the front among them. */
 export interface ParetoPicture {
   readonly parts: readonly string[];
   readonly points: readonly ParetoPoint[];

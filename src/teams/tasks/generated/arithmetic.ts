@@ -37,6 +37,7 @@ export const arithmeticSettings = z.strictObject({
     .describe("The content of the warm start's demonstrations."),
 });
 
+/** A task of `arithmetic`: a chain of operations and its last total. */
 export interface ArithmeticTask {
   /** `16a+8b-3c-4d-7`: start at 16, step a: add 8, step b: take 3 away ... */
   readonly question: string;

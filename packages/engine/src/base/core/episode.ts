@@ -1,6 +1,7 @@
 import { type Message, messageText, type Tool, type ToolCall } from './message.js';
 import type { Task } from './task.js';
 
+/** `stop`: the model ended its response. `length`: the response reached `maxTokens` or the end of the context. */
 export type FinishReason = 'stop' | 'length';
 
 /**
@@ -91,6 +92,7 @@ export interface Turn {
   readonly duration?: number;
 }
 
+/** Why an episode failed; docs/failures.md explains each reason. */
 export type FailureReason =
   | 'error'
   | 'invalid-output'

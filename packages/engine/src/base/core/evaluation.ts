@@ -2,11 +2,13 @@
 
 import type { TokenCount } from './play/token-count.js';
 
+/** A confidence interval of a mean, in the unit of the mean. */
 export interface Interval {
   readonly low: number;
   readonly high: number;
 }
 
+/** An agent's part of an evaluation: its turns, tokens and reward. */
 export interface AgentEvaluation {
   readonly turns: number;
   readonly callsPerEpisode: number;

@@ -309,6 +309,7 @@ export interface EarlyStop {
   readonly message: string;
 }
 
+/** A checkpoint of the run has been written. */
 export interface CheckpointEvent {
   readonly type: 'checkpoint';
   readonly step: number;
@@ -316,6 +317,7 @@ export interface CheckpointEvent {
   readonly path: string;
 }
 
+/** An episode has failed, with the reason and the message. */
 export interface EpisodeFailed {
   readonly type: 'episode.failed';
   readonly step: number;
@@ -330,6 +332,7 @@ export interface EpisodeFailed {
   readonly action: 'exclude' | 'zero';
 }
 
+/** Something that you should look at; the run continues. */
 export interface Warning {
   readonly type: 'warning';
   readonly code: string;
@@ -340,6 +343,7 @@ export interface Warning {
   readonly agent?: string;
 }
 
+/** The run has ended: it is complete, was stopped, or failed. Only a resumed run goes on after it. */
 export interface RunFinished {
   readonly type: 'run.finished';
   readonly reason: 'completed' | 'stopped' | 'failed';

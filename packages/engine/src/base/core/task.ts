@@ -9,6 +9,7 @@ export interface Task<Data = unknown> {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
+/** The part of the tasks: `train` for training, `test` (held out) for evaluations. */
 export type Split = 'train' | 'test';
 
 /** The files that tasks were read from: of a data set on a hub, or of this machine. */

@@ -16,6 +16,7 @@ const schema = (learningRate: number) =>
       ),
   });
 
+/** The settings of the optimiser `nigt`. */
 export type NigtSettings = Readonly<z.output<ReturnType<typeof schema>>>;
 
 /**

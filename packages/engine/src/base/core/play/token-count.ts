@@ -1,6 +1,7 @@
 /** Tokens of playing and learning, by agent, and their cost if a policy has a price. */
 import { responseTokens, type Turn } from '../episode.js';
 
+/** The numbers of tokens that were read, written and trained. */
 export interface TokenCount {
   /** Tokens of prompts. A prefix that prompts share counts for each prompt. */
   readonly read: number;
@@ -30,6 +31,7 @@ export function priced(tokens: TokenCount, price: Price | undefined): Spending {
   return price === undefined ? { tokens } : { tokens, cost: costOf(tokens, price) };
 }
 
+/** Tokens and their cost, in the currency of the prices. */
 export interface Spending {
   readonly tokens: TokenCount;
   /** Absent if no policy has a price. */
