@@ -156,7 +156,9 @@ function askOf(
             if (time !== undefined) listener?.answered?.(turn, time());
             // Like an error of `play` about this output, it ends the episode, and the turn stays.
             if (thrown !== undefined)
-              return refuse(ofAgents(thrown, episode.turns, { team: episode.request.team, settings: context.agents }));
+              return refuse(
+                ofAgents(thrown, episode.turns, { team: episode.request.team, settings: context.agents }, true),
+              );
             prompts.add(turn, call);
             stopListening();
             resolve(replyOf(turn));

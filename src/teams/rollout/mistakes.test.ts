@@ -232,12 +232,69 @@ describe('an output that does not fit', () => {
     }
   });
 
-  it('another error of a parser is a mistake, and its turn stays too', async () => {
-    const episode = await read('parse', (text) => (text as unknown as { at: { of: string } }).at.of.length, 'x');
+  const found = (text: string) => text.match(/n = (\d+)/) as RegExpMatchArray;
+  class Unfit extends Error {}
+  it.each<[string, (text: string) => unknown]>([
+    ['no match', (text) => found(text)[1]],
+    [
+      'no match to take apart',
+      (text) => {
+        const [, n] = found(text);
+        return n;
+      },
+    ],
+    ['no line', (text) => (text.split('\n')[1] as string).trim()],
+    ['no date', (text) => new Date(text).toISOString()],
+    ['no whole number', (text) => BigInt(text)],
+    ['no number of digits', (text) => (1).toFixed(Number(`1${text.length}00`))],
+    ['no encoding', () => decodeURIComponent('%')],
+    [
+      'an error of its own',
+      () => {
+        throw new Unfit('no answer');
+      },
+    ],
+    [
+      'a text',
+      () => {
+        throw 'no answer';
+      },
+    ],
+    [
+      'nothing',
+      () => {
+        throw undefined;
+      },
+    ],
+  ])('each error that a parser throws about its text is a lesson: %s', async (_, misfit) => {
+    const episode = await read('parse', misfit, 'x');
+    expect(episode.failure).toMatchObject({ reason: 'invalid-output', agent: 'reader' });
+    expect(episode.turns).toMatchObject([{ text: 'x', valid: false, penalty: 0.25 }]);
+    expect(isLesson(episode)).toBe(true);
+  });
+
+  it.each<[string, (text: string) => unknown]>([
+    ['a function that does not exist', (text) => (text as unknown as { trimm: () => string }).trimm()],
+    ['a name that does not exist', () => (globalThis as unknown as { eval: (code: string) => unknown }).eval('answr')],
+    ['a parser that is async', async () => 1],
+  ])('a mistake of a parser is none, and its turn stays too: %s', async (_, mistake) => {
+    const episode = await read('parse', mistake, 'x');
     expect(episode.failure).toMatchObject({ reason: 'error', agent: 'reader' });
     expect(episode.turns).toHaveLength(1);
     expect(isLesson(episode)).toBe(false);
   });
+
+  it.each(['LengthFinishReasonError', 'AI_NoSuchToolError', 'ValiError', 'YAMLParseError'])(
+    'a class of errors may keep the name Error: %s',
+    async (name) => {
+      const { [name]: Thrown = Error } = { [name]: class extends Error {} };
+      const throws = () => {
+        throw new Thrown('no answer');
+      };
+      for (const by of ['parse', 'play'] as const)
+        expect((await read(by, throws, 'x')).failure, by).toMatchObject({ reason: 'invalid-output', agent: 'reader' });
+    },
+  );
 
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
 

@@ -11,8 +11,21 @@ import type { AgentSettings } from './rollout-context.js';
 const MISFITS = new Set([
   ...['AI_NoObjectGeneratedError', 'AI_NoOutputGeneratedError', 'AI_JSONParseError', 'AI_TypeValidationError'],
   ...['ModelBehaviorError', 'OutputParserException', 'StructuredOutputParsingError'],
-  ...['ZodError', '$ZodError', 'SyntaxError'],
+  ...['LengthFinishReasonError', 'AI_InvalidToolInputError', 'AI_NoSuchToolError'],
+  ...[
+    'ZodError',
+    '$ZodError',
+    'ValiError',
+    'StructError',
+    'SyntaxError',
+    'URIError',
+    'YAMLParseError',
+    'YAMLException',
+  ],
 ]);
+/** The errors of a parser that its text does not cause: a name that does not exist, a parser that is async. */
+const MISTAKES = new Set(['ReferenceError', 'ArgumentError']);
+const NO_FUNCTION = /is not a (?:function|constructor)$/;
 /** The names under which frameworks report that agents reached the framework's limit of steps. */
 const LIMITS = new Set(['GraphRecursionError', 'MaxTurnsExceededError']);
 /** AI SDK's name for a structured output that was not written. Its loop may have ended at its limit of steps. */
@@ -35,14 +48,18 @@ interface Declared {
  * - `too-many-turns` for the error of a framework about its limit of steps.
  *
  * All other errors are returned unchanged.
+ * @param inParser Whether the parser of the last turn threw. A parser reads the text alone, so the text caused all of
+ *   its errors but mistakes of the code, such as the TypeError of `text.match(...)[1]` without a match
  */
-export function ofAgents(thrown: unknown, turns: Turn[], { team, settings }: Declared): unknown {
+export function ofAgents(thrown: unknown, turns: Turn[], { team, settings }: Declared, inParser = false): unknown {
   if (!EpisodeFailure.is(thrown) || thrown.reason !== 'error') return thrown;
   const errors = chainOf(thrown.cause);
-  const names = new Set(errors.map(({ name }) => String(name)));
+  const names = new Set(errors.flatMap(({ name, kind }) => [String(name), String(kind)]));
   if (isAtLimit(names, turns))
     return thrown.with({ reason: 'too-many-turns', message: `the agents did not come to an end: ${thrown.message}` });
-  if (![...names].some((name) => MISFITS.has(name))) return thrown;
+  const isMisfit = [...names].some((name) => MISFITS.has(name));
+  const isMistake = [...names].some((name) => MISTAKES.has(name)) || NO_FUNCTION.test(thrown.message);
+  if (!isMisfit && (!inParser || isMistake)) return thrown;
   const ids = errors.map(({ response }) => (isObject(response) ? response.id : undefined));
   const named = turns.findIndex(({ id }) => id !== undefined && ids.includes(id));
   const at = named === -1 ? turns.length - 1 : named;
@@ -77,8 +94,8 @@ function chainOf(thrown: unknown): Record<string, unknown>[] {
   const chain: Record<string, unknown>[] = [];
   try {
     for (let error = thrown; isObject(error) && chain.length < MOST_CAUSES; error = error.cause) {
-      const { name, response } = error;
-      chain.push({ name, response });
+      const { name, response, constructor: { name: kind } = Object } = error as Record<string, unknown> & Error;
+      chain.push({ name, kind, response }); // a class of errors may keep the name `Error`
     }
   } catch {
     // The rest of the chain refuses to be read.

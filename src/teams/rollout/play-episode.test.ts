@@ -409,7 +409,10 @@ describe('a failed episode', () => {
       reward: () => 1,
     });
     const { failure } = (await played(team, () => '1')).episode;
-    expect(failure).toMatchObject({ reason: 'error', message: 'counter: no such mark' });
+    expect(failure).toMatchObject({
+      reason: 'invalid-output',
+      message: expect.stringMatching(/: counter: no such mark$/),
+    });
     expect(failure?.stack).toMatch(/^ +at .*play-episode\.test\.ts:\d+:\d+\)?$/);
   });
 
