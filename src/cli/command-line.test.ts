@@ -432,7 +432,7 @@ describe('evaluate', () => {
     await drmas(['train', file, '--run', run]);
     const refusal = async (subject: string) => (await drmas(['evaluate', subject, '--episodes', file])).err;
     expect(await refusal(run)).toBe('error: --episodes is for a recipe; a run keeps its episodes in its directory\n');
-    expect(await refusal('mahts')).toMatch(/is not a run/);
+    expect(await refusal('mahts')).toMatch(/there is no run mahts/);
   });
 
   it('needs a checkpoint', async () => {

@@ -35,9 +35,11 @@ export {
   defaultRunPath,
   EPISODES,
   EVENTS,
+  missingRunText,
   RECIPE,
   REFERENCES,
   requireFree,
+  runsBeside,
   timeStamp,
 } from './store/run-path.js';
 export type { RunRecord } from './store/run-record.js';

@@ -103,8 +103,11 @@ describe('creating a run', () => {
 
   it('refuses to open a directory that is not a run', async () => {
     await expect(RunDirectory.open(root)).rejects.toThrow(`${root} is not a run: it has no recipe.json`);
-    await expect(RunDirectory.open(join(root, 'missing'))).rejects.toThrow(
-      'missing is not a run: it has no recipe.json',
+    await expect(RunDirectory.open(join(root, 'missing'))).rejects.toThrow(/there is no run .*missing; `drmas runs`/);
+    await mkdir(join(root, 'first'));
+    await writeFile(join(root, 'first', 'recipe.json'), '{}');
+    await expect(RunDirectory.open(join(root, 'frist'))).rejects.toThrow(
+      /there is no run .*frist; did you mean 'first'\? \(known: first\)$/,
     );
     await writeFile(join(root, 'recipe.json'), '{"version": 1');
     await expect(RunDirectory.open(root)).rejects.toThrow(/recipe\.json is not JSON/);

@@ -18,7 +18,18 @@ import {
 } from './episode-files.js';
 import { EventLog, readEvents } from './event-log.js';
 import { lockRun, type RunLock, requireOwnFiles } from './run-lock.js';
-import { CHECKPOINTS, DIGESTS, EPISODES, EVENTS, RECIPE, REFERENCES, requireFree, writing } from './run-path.js';
+import {
+  CHECKPOINTS,
+  DIGESTS,
+  EPISODES,
+  EVENTS,
+  missingRunText,
+  RECIPE,
+  REFERENCES,
+  requireFree,
+  runsBeside,
+  writing,
+} from './run-path.js';
 import { changedRecord, formatRecord, isAsWritten, parseRecord, type RunRecord } from './run-record.js';
 
 /** The surroundings of a run directory: listeners to its events, the file system and the clock. */
@@ -94,7 +105,8 @@ export class RunDirectory {
   /** Opens an existing run for reading. @throws RunError if there is none */
   static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
-    const text = await files.readText(join(path, RECIPE)).catch((error: unknown) => {
+    const text = await files.readText(join(path, RECIPE)).catch(async (error: unknown) => {
+      if (!(await files.exists(path))) throw new RunError(missingRunText(path, await runsBeside(files, path)));
       const why = codeOf(error) === 'ENOENT' ? `it has no ${RECIPE}` : messageOf(error);
       throw new RunError(`${path} is not a run: ${why}`);
     });

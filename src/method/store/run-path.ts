@@ -1,5 +1,5 @@
-import { join } from 'node:path';
-import { messageOf, RunError } from '@drmas/engine/errors';
+import { basename, dirname, join } from 'node:path';
+import { messageOf, RunError, suggestion } from '@drmas/engine/errors';
 import { type Clock, type Files, systemClock } from '@drmas/engine/host';
 import { nodeFiles, TEMPORARY } from '@drmas/engine/platform';
 import { LOCK } from './run-lock.js';
@@ -34,6 +34,18 @@ export async function freePath(files: Files, base: string, extension = ''): Prom
     if (!(await files.exists(path))) return path;
   }
 }
+
+/** The names of the runs in the folder of a path. */
+export async function runsBeside(files: Files, path: string): Promise<string[]> {
+  const folder = dirname(path);
+  const names = await files.list(folder).catch(() => []);
+  const isRun = await Promise.all(names.map((name) => files.exists(join(folder, name, RECIPE))));
+  return names.filter((_, i) => isRun[i]).sort();
+}
+
+/** The message for a run that is not there. @param beside The runs beside it */
+export const missingRunText = (path: string, beside: readonly string[]) =>
+  `there is no run ${path}${suggestion(basename(path), beside) || '; `drmas runs` lists the runs of a folder'}`;
 
 /** The local time as `20260131-094501`. */
 export function timeStamp(now: Date): string {

@@ -12,7 +12,7 @@ import { kindOfType, readAgentProfile } from '@drmas/engine/model';
 import { startEngine } from '@drmas/engine/node';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
-import { agentModelPath, RECIPE, RunDirectory } from '../../method/store.js';
+import { agentModelPath, missingRunText, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
 import { agentsOfRun, checkpointOf } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
 
@@ -254,12 +254,8 @@ async function refuseMissingRun(files: Host['files'], from: string): Promise<voi
   const folder = dirname(from);
   const isRunPath = from.split('/')[0] === 'runs'; // the folder of new runs
   if (folder === '.' || (await files.exists(from)) || !(isRunPath || (await files.exists(folder)))) return;
-  const names = await files.list(folder).catch(() => []);
-  const isRun = await Promise.all(names.map((name) => files.exists(join(folder, name, RECIPE))));
-  const runs = names.filter((_, i) => isRun[i]).sort();
-  if (runs.length === 0 && !isRunPath) return;
-  if (runs.length === 0) throw new RunError(`there is no run ${from}; \`drmas runs\` lists the runs of a folder`);
-  throw new RunError(`there is no run ${from}${suggestion(basename(from), runs)}; ${folder} has ${runs.join(', ')}`);
+  const runs = await runsBeside(files, from);
+  if (runs.length > 0 || isRunPath) throw new RunError(missingRunText(from, runs));
 }
 
 /** An exported agent, or any other model, which then answers without a system prompt under its directory's name. */
