@@ -7,16 +7,24 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { agent, defineRecipe, defineTeam, oneOf, tinyDecoder, train } from '../../src/index.js';
+import { agent, defineRecipe, defineTeam, oneOf, type Trace, tinyDecoder, train, user } from '../../src/index.js';
+import type { RandomStream } from '../../src/public/tasks.js';
 import { type Why, why } from '../../src/runs/studies.js';
 import { correlation } from '../harness/analysis.js';
 
 const LETTERS = ['a', 'b', 'c', 'd'] as const;
-const DIGITS = ['0', '1', '2', '3'];
+const DIGITS = ['0', '1', '2', '3'] as const;
 type Letter = (typeof LETTERS)[number];
 const STEP = 4;
-const [TASKS, SEEDS] = [16, [31, 32, 33, 34, 35]];
+const TASKS = 16;
+/** The first design has a decoder without a warm start. Half of its culprits had equal rewards and taught nothing. */
+const DESIGNS = {
+  1: { seeds: [31, 32, 33, 34, 35], groupSize: 8, warmStart: undefined, results: 'why.jsonl' },
+  2: { seeds: [51, 52, 53, 54, 55], groupSize: 32, warmStart: { steps: 400, batch: 32 }, results: 'why-2.jsonl' },
+} as const;
+type Design = (typeof DESIGNS)[keyof typeof DESIGNS];
 /** An output that the parser cannot read. */
 const UNREADABLE = 'z';
 
@@ -58,8 +66,25 @@ const faults: Readonly<Record<string, Fault>> = {
 
 const next = (letter: Letter): Letter => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length] ?? 'a';
 
+/**
+ * A demonstration: in 7 of 12 cases the right letter (of the checker, the next one), else any letter or what cannot be
+ * read. In a fourth of the cases the prompt also shows a letter, which means nothing.
+ */
+function demonstration(random: RandomStream, two: boolean): Trace {
+  const right = random.pick(LETTERS);
+  const question = `${right.toUpperCase()}${random.pick(DIGITS)}${random.chance(0.25) ? random.pick(LETTERS) : ''}`;
+  const checks = two && random.chance(0.5);
+  const answer = random.chance(7 / 12)
+    ? checks
+      ? next(right)
+      : right
+    : random.pick([UNREADABLE, ...LETTERS] as const);
+  const text = checks ? `${question.charAt(1)}${question}` : question;
+  return { agent: checks ? 'checker' : 'solver', messages: [user(text)], response: answer };
+}
+
 /** The recipe; without a culprit nothing is planted. */
-function recipeOf(fault: Fault, seed: number, culprit?: string) {
+function recipeOf({ groupSize, warmStart }: Design, fault: Fault, seed: number, culprit?: string) {
   const two = fault.swapped === true || fault.checker === true;
   const player = () => agent({ parse: oneOf(...LETTERS), sampling: { maxTokens: 1 } });
   const data = z.object({ id: z.string(), right: z.enum(LETTERS), digit: z.string() });
@@ -99,7 +124,10 @@ function recipeOf(fault: Fault, seed: number, culprit?: string) {
         return fault.reward({ right, other, answer, sample: counted++ });
       },
     }),
-    tasks: { name: 'letters', load } as never,
+    tasks: {
+      ...{ name: 'letters', load },
+      ...(warmStart && { trace: (random: RandomStream) => demonstration(random, two) }),
+    } as never,
     ...(fault.checker === true ? { assign: { solver: 'both', checker: 'both' } } : {}),
     model: tinyDecoder({
       ...{ width: 32, layers: 2, heads: 2, feedForward: 64, context: 16 },
@@ -116,21 +144,22 @@ function recipeOf(fault: Fault, seed: number, culprit?: string) {
         ...{ stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' },
       },
     } as never),
-    training: { steps: STEP, tasksPerStep: TASKS, groupSize: 8, checkpointEvery: 1, keepEpisodes: true },
+    ...(warmStart && { warmStart }),
+    training: { steps: STEP, tasksPerStep: TASKS, groupSize, checkpointEvery: 1, keepEpisodes: true },
     evaluation: { every: STEP, tasks: 16, samples: 1 },
   } as never);
 }
 
-async function playCase(name: string, fault: Fault, seed: number) {
+async function playCase(design: Design, name: string, fault: Fault, seed: number) {
   const folder = await mkdtemp(join(tmpdir(), 'drmas-planted-'));
   try {
     const began = performance.now();
-    const clean = await train(recipeOf(fault, seed), { run: join(folder, 'clean'), threads: 1 });
+    const clean = await train(recipeOf(design, fault, seed), { run: join(folder, 'clean'), threads: 1 });
     const lines = (await readFile(join(clean.run, `episodes/step-00000${STEP}.jsonl`), 'utf8')).trim().split('\n');
     // The order of the tasks does not depend on rewards, so the same task is in the step of the run with the fault.
     const task: string = JSON.parse(lines[0] ?? '{}').task.id;
     const right = LETTERS[Number(task.split('-')[1]) % LETTERS.length] ?? 'a';
-    const recipe = recipeOf(fault, seed, task);
+    const recipe = recipeOf(design, fault, seed, task);
     const { run } = await train(recipe, { run: join(folder, 'planted'), threads: 1 });
     const other = fault.checker === true ? 'a' : next(right);
     const asked = { task: task.replace('train', 'test'), agent: 'solver', answer: fault.answer ?? other, samples: 256 };
@@ -138,7 +167,7 @@ async function playCase(name: string, fault: Fault, seed: number) {
     const answer: Why = await why(run, { recipe, step: STEP, verify: TASKS, threads: 1, ...asked });
     const causes = fault.checker === true ? answer.agents : answer.groups;
     const culprit = fault.checker === true ? 'checker' : task;
-    const byGuess = answer.groups.toSorted((a, b) => Math.abs(b.guess ?? 0) - Math.abs(a.guess ?? 0));
+    const byGuess = answer.groups.toSorted((a, b) => (b.guess ?? 0) - (a.guess ?? 0));
     return {
       ...{ fault: name, seed, culprit, equal: answer.equal },
       found: causes[0]?.name === culprit && (causes[0]?.taught ?? 0) > 0,
@@ -154,8 +183,8 @@ async function playCase(name: string, fault: Fault, seed: number) {
 }
 
 /** The counts of the plan, from the stored results. */
-async function summary(): Promise<void> {
-  const text = await readFile(join(import.meta.dirname, '../results/why.jsonl'), 'utf8');
+async function summary({ results }: Design): Promise<void> {
+  const text = await readFile(join(import.meta.dirname, '../results', results), 'utf8');
   const cases = text
     .trim()
     .split('\n')
@@ -176,10 +205,15 @@ async function summary(): Promise<void> {
   console.log(`seconds of a question, median: ${median(cases.map(({ seconds }) => seconds.why)).toFixed(1)}`);
 }
 
-const words = process.argv.slice(2);
-if (words.includes('--summary')) await summary();
+const { values, positionals } = parseArgs({
+  options: { design: { type: 'string', default: '2' }, seeds: { type: 'string' }, summary: { type: 'boolean' } },
+  allowPositionals: true,
+});
+const design = DESIGNS[values.design === '1' ? 1 : 2];
+const seeds = values.seeds?.split(',').map(Number) ?? design.seeds;
+if (values.summary === true) await summary(design);
 else
   for (const [name, fault] of Object.entries(faults)) {
-    if (words.length > 0 && !words.includes(name)) continue;
-    for (const seed of SEEDS) console.log(JSON.stringify(await playCase(name, fault, seed)));
+    if (positionals.length > 0 && !positionals.includes(name)) continue;
+    for (const seed of seeds) console.log(JSON.stringify(await playCase(design, name, fault, seed)));
   }

@@ -101,7 +101,7 @@ export interface Why {
   readonly answers: readonly Answer[];
   readonly before: Effects;
   readonly after: Effects;
-  /** The groups by their effect, then the groups that were only guessed. */
+  /** The groups, first those that taught the answers most; then the groups that were only guessed. */
   readonly groups: readonly Cause[];
   readonly episodes: readonly Cause[];
   readonly agents: readonly Cause[];
@@ -247,7 +247,7 @@ class Question {
       const effects = learning({ ...played, kept: played.kept.filter((each) => each !== group) });
       verified.push({ cause: await measured(cause, effects), group });
     }
-    verified.sort((a, b) => bySize(a.cause, b.cause));
+    verified.sort((a, b) => byTaught(a.cause, b.cause));
     const first = verified[0]?.group ?? causes[0]?.group;
     const episodes: Cause[] = [];
     if (this.#options.episodes === true && first !== undefined && first.episodes.length > 1)
@@ -276,8 +276,8 @@ class Question {
         after,
       },
       groups: [...verified.map(({ cause }) => cause), ...causes.slice(chosen.length).map(({ cause }) => cause)],
-      episodes: episodes.sort(bySize),
-      agents: agents.sort(bySize),
+      episodes: episodes.sort(byTaught),
+      agents: agents.sort(byTaught),
       ...(estimator === undefined ? {} : { estimator }),
     };
   }
@@ -333,7 +333,7 @@ class Question {
   }
 }
 
-/** The groups of a step with their guesses, largest first. */
+/** The groups of a step with their guesses; first those that made the answers more likely. */
 function guessedGroups(groups: readonly EpisodeGroup[], guesses: ReadonlyMap<Episode, number>) {
   const sums = groups.map(({ episodes }) => episodes.reduce((sum, episode) => sum + (guesses.get(episode) ?? 0), 0));
   const all = sums.reduce((sum, value) => sum + Math.abs(value), 0);
@@ -345,7 +345,7 @@ function guessedGroups(groups: readonly EpisodeGroup[], guesses: ReadonlyMap<Epi
       const cause: Cause = { kind: 'group', name: task.id, reward, episodes: episodes.length, guess };
       return { cause, group };
     })
-    .sort((a, b) => Math.abs(b.cause.guess ?? 0) - Math.abs(a.cause.guess ?? 0));
+    .sort((a, b) => (b.cause.guess ?? 0) - (a.cause.guess ?? 0));
 }
 
 const episodeCause = ({ task, sample, score }: Episode): Cause => ({
@@ -368,7 +368,8 @@ function withoutAgent(run: TrainingRun, name: string): TrainingRun {
   return { ...run, learners };
 }
 
-const bySize = (a: Cause, b: Cause) => Math.abs(b.taught ?? 0) - Math.abs(a.taught ?? 0);
+/** First what made the answers more likely, last what made them less likely. */
+const byTaught = (a: Cause, b: Cause) => (b.taught ?? 0) - (a.taught ?? 0);
 
 /** Whether the replayed step has the same rewards, gradients and tokens as the step in the log. */
 function isEqual(logged: Step, { event }: ReplayedStep): boolean {
