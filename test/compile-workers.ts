@@ -56,9 +56,10 @@ export async function compileWorkers(project: TestProject): Promise<() => Promis
  * that are named. Every module knows where its source lies.
  */
 function ourModules(outdir: string): Plugin {
-  // A thread of a test imports no TypeScript: a loss of the package is imported from its compiled file.
-  const [from, to] = [sources, outdir].map((folder) => JSON.stringify(pathToFileURL(folder).href));
-  const compiledUrl = `url.startsWith(${from}) ? url.replace(${from}, ${to}).replace(/ts$/, 'mjs') : url`;
+  // A loss of the package is imported from its compiled file; a user's own one as it is.
+  const urlIn = (folder: string, file: string) => pathToFileURL(join(folder, file)).href;
+  const compiled = losses.map((loss) => [urlIn(sources, loss), urlIn(outdir, loss.replace(/ts$/, 'mjs'))]);
+  const compiledUrl = `(${JSON.stringify(Object.fromEntries(compiled))}[url] ?? url)`;
   return {
     name: 'our modules',
     setup: ({ onLoad, onResolve, resolve }) => {
