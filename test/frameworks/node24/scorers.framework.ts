@@ -410,13 +410,19 @@ describeEval('answers', { harness, judges, judgeThreshold: null }, (it) => {
 });
 `;
 
+/** The libraries of drmas are their sources. */
+const VITE_CONFIG = `export default {
+  resolve: { alias: { '@drmas/engine': ${JSON.stringify(fileURLToPath(new URL('../../../packages/engine/src', import.meta.url)))} } },
+};`;
+
 /** A folder of a user: the packages of this one, a team, and files whose `drmas` are these sources. */
 async function folderWith(name: string, files: Readonly<Record<string, string>>): Promise<string> {
   const folder = join(root, name);
   await mkdir(folder, { recursive: true });
   await symlink(fileURLToPath(new URL('node_modules', import.meta.url)), join(folder, 'node_modules'));
   const tasks = source('teams/scorers/scorers.ts');
-  for (const [file, text] of Object.entries({ 'team.ts': TEAM, 'package.json': '{"type":"module"}', ...files }))
+  const common = { 'team.ts': TEAM, 'vite.config.mjs': VITE_CONFIG, 'package.json': '{"type":"module"}' };
+  for (const [file, text] of Object.entries({ ...common, ...files }))
     await writeFile(join(folder, file), text.replaceAll("'drmas/tasks'", tasks));
   return folder;
 }
