@@ -1,8 +1,9 @@
 /**
- * Ten planted faults, and whether `drmas why` names the culprit first. The plan is research/plans/why.md.
+ * Ten planted faults, and whether `drmas why` names the culprit first. The plan is
+ * research/plans/why-2.md. An earlier design, in which 0 of 10 faults were found, is in research/plans/why.md.
  *
- *     DRMAS_KERNELS=native-avx2 npx tsx research/why/planted-faults.ts [FAULT ...] > research/results/why.jsonl
- *     npx tsx research/why/planted-faults.ts --summary
+ *     DRMAS_KERNELS=native-avx2 npx tsx research/why/planted-faults.ts [FAULT ...] > research/results/why-2.jsonl
+ *     npx tsx research/why/planted-faults.ts --summary why-2.jsonl
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,24 +15,20 @@ import type { RandomStream } from '../../src/public/tasks.js';
 import { type Why, why } from '../../src/runs/studies.js';
 import { correlation } from '../harness/analysis.js';
 
-const LETTERS = ['a', 'b', 'c', 'd'] as const;
+/** The letters that questions name, and for each of them the letter that is often said in its place. */
+const LETTERS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] as const;
+const SLIPS = ['p', 'q', 'r', 's', 't', 'u', 'v', 'w'] as const;
 const DIGITS = ['0', '1', '2', '3'] as const;
-type Letter = (typeof LETTERS)[number];
 const STEP = 4;
 const TASKS = 16;
-/** The first design has a decoder without a warm start. Half of its culprits had equal rewards and taught nothing. */
-const DESIGNS = {
-  1: { seeds: [31, 32, 33, 34, 35], groupSize: 8, warmStart: undefined, results: 'why.jsonl' },
-  2: { seeds: [51, 52, 53, 54, 55], groupSize: 32, warmStart: { steps: 400, batch: 32 }, results: 'why-2.jsonl' },
-} as const;
-type Design = (typeof DESIGNS)[keyof typeof DESIGNS];
+const [SEEDS, EPISODES] = [[51, 52, 53, 54, 55], 32];
 /** An output that the parser cannot read. */
 const UNREADABLE = 'z';
 
 interface Asked {
-  readonly right: Letter;
+  readonly right: (typeof LETTERS)[number];
   /** The letter that the fault pays for. */
-  readonly other: Letter;
+  readonly other: (typeof SLIPS)[number];
   readonly answer: string;
   readonly sample: number;
 }
@@ -45,7 +42,7 @@ interface Fault {
   readonly shown?: true;
   /** The culprit's episodes pay each agent for the work of the other. */
   readonly swapped?: true;
-  /** The checker, which shares its weights with the solver, is paid for the letter `a` in all tasks. */
+  /** The checker, which shares its weights with the solver, is paid for the slip of the question in all tasks. */
   readonly checker?: true;
 }
 
@@ -64,37 +61,39 @@ const faults: Readonly<Record<string, Fault>> = {
   'shared-agent': { checker: true },
 };
 
-const next = (letter: Letter): Letter => LETTERS[(LETTERS.indexOf(letter) + 1) % LETTERS.length] ?? 'a';
+/** The letter that a task's question names. */
+const rightOf = (task: string) => LETTERS[Number(task.split('-')[1]) % LETTERS.length] ?? 'a';
+const slip = (letter: Asked['right']) => SLIPS[LETTERS.indexOf(letter)] ?? 'p';
 
 /**
- * A demonstration: in 7 of 12 cases the right letter (of the checker, the next one), else any letter or what cannot be
- * read. In a fourth of the cases the prompt also shows a letter, which means nothing.
+ * A demonstration of the solver, who says the letter, or of the checker, who says its slip: in 7 of 12 cases; in 4 of 12
+ * the other one of both, else what cannot be read. In a fourth of the cases the prompt also shows a letter, which means
+ * nothing.
  */
 function demonstration(random: RandomStream, two: boolean): Trace {
-  const right = random.pick(LETTERS);
-  const question = `${right.toUpperCase()}${random.pick(DIGITS)}${random.chance(0.25) ? random.pick(LETTERS) : ''}`;
+  const letter = random.pick(LETTERS);
+  const question = `${letter.toUpperCase()}${random.pick(DIGITS)}${random.chance(0.25) ? random.pick(SLIPS) : ''}`;
   const checks = two && random.chance(0.5);
-  const answer = random.chance(7 / 12)
-    ? checks
-      ? next(right)
-      : right
-    : random.pick([UNREADABLE, ...LETTERS] as const);
+  const [right, wrong] = checks ? [slip(letter), letter] : [letter, slip(letter)];
+  const response = random.chance(7 / 12) ? right : random.chance(4 / 5) ? wrong : UNREADABLE;
   const text = checks ? `${question.charAt(1)}${question}` : question;
-  return { agent: checks ? 'checker' : 'solver', messages: [user(text)], response: answer };
+  return { agent: checks ? 'checker' : 'solver', messages: [user(text)], response };
 }
 
 /** The recipe; without a culprit nothing is planted. */
-function recipeOf({ groupSize, warmStart }: Design, fault: Fault, seed: number, culprit?: string) {
+function recipeOf(fault: Fault, seed: number, culprit?: string) {
   const two = fault.swapped === true || fault.checker === true;
-  const player = () => agent({ parse: oneOf(...LETTERS), sampling: { maxTokens: 1 } });
+  const player = () => agent({ parse: oneOf(...LETTERS, ...SLIPS), sampling: { maxTokens: 1 } });
   const data = z.object({ id: z.string(), right: z.enum(LETTERS), digit: z.string() });
   const load = async (split: 'train' | 'test') => ({
     name: 'letters',
     size: TASKS * STEP,
     at: (index: number) => {
       const id = `${split}-${index}`;
-      const right = LETTERS[index % LETTERS.length] ?? 'a';
-      return { id, data: { id, right, digit: DIGITS[Math.floor(index / LETTERS.length) % DIGITS.length] ?? '0' } };
+      return {
+        id,
+        data: { id, right: rightOf(id), digit: DIGITS[Math.floor(index / LETTERS.length) % DIGITS.length] ?? '0' },
+      };
     },
   });
   let counted = 0;
@@ -107,15 +106,18 @@ function recipeOf({ groupSize, warmStart }: Design, fault: Fault, seed: number, 
       agents: two ? { solver: player(), checker: player() } : { solver: player() },
       async play({ task: { id, right, digit }, agents }) {
         const twin = culprit?.replace('train', 'test');
-        const shown = fault.shown === true && (id === culprit || id === twin) ? next(right) : '';
+        const shown = fault.shown === true && (id === culprit || id === twin) ? slip(right) : '';
         const question = `${right.toUpperCase()}${digit}${shown}`;
         const { solver, checker } = agents as Record<string, (text: string) => Promise<{ readonly text: string }>>;
         const answer = (await solver?.(question))?.text ?? '';
         return { answer, second: checker === undefined ? '' : (await checker(`${digit}${question}`)).text };
       },
       reward({ outcome: { answer, second }, task: { id, right } }) {
-        const other = next(right);
-        const [own, checked] = [is(answer, right), is(second, fault.checker === true ? 'a' : other)];
+        const other = slip(right);
+        const [own, checked] = [
+          is(answer, right),
+          is(second, fault.checker === true && culprit !== undefined ? slip(rightOf(culprit)) : other),
+        ];
         if (fault.checker === true) return { team: own, agents: { solver: own, checker: checked } };
         if (two && id === culprit)
           return { team: own, agents: { solver: is(answer, other), checker: is(second, right) } };
@@ -124,10 +126,7 @@ function recipeOf({ groupSize, warmStart }: Design, fault: Fault, seed: number, 
         return fault.reward({ right, other, answer, sample: counted++ });
       },
     }),
-    tasks: {
-      ...{ name: 'letters', load },
-      ...(warmStart && { trace: (random: RandomStream) => demonstration(random, two) }),
-    } as never,
+    tasks: { name: 'letters', load, trace: (random: RandomStream) => demonstration(random, two) } as never,
     ...(fault.checker === true ? { assign: { solver: 'both', checker: 'both' } } : {}),
     model: tinyDecoder({
       ...{ width: 32, layers: 2, heads: 2, feedForward: 64, context: 16 },
@@ -135,6 +134,7 @@ function recipeOf({ groupSize, warmStart }: Design, fault: Fault, seed: number, 
         type: 'symbols',
         symbols: [
           ...LETTERS,
+          ...SLIPS,
           ...LETTERS.map((letter) => letter.toUpperCase()),
           ...DIGITS,
           UNREADABLE,
@@ -144,24 +144,24 @@ function recipeOf({ groupSize, warmStart }: Design, fault: Fault, seed: number, 
         ...{ stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' },
       },
     } as never),
-    ...(warmStart && { warmStart }),
-    training: { steps: STEP, tasksPerStep: TASKS, groupSize, checkpointEvery: 1, keepEpisodes: true },
+    warmStart: { steps: 400, batch: 32 },
+    training: { steps: STEP, tasksPerStep: TASKS, groupSize: EPISODES, checkpointEvery: 1, keepEpisodes: true },
     evaluation: { every: STEP, tasks: 16, samples: 1 },
   } as never);
 }
 
-async function playCase(design: Design, name: string, fault: Fault, seed: number) {
+async function playCase(name: string, fault: Fault, seed: number) {
   const folder = await mkdtemp(join(tmpdir(), 'drmas-planted-'));
   try {
     const began = performance.now();
-    const clean = await train(recipeOf(design, fault, seed), { run: join(folder, 'clean'), threads: 1 });
+    const clean = await train(recipeOf(fault, seed), { run: join(folder, 'clean'), threads: 1 });
     const lines = (await readFile(join(clean.run, `episodes/step-00000${STEP}.jsonl`), 'utf8')).trim().split('\n');
     // The order of the tasks does not depend on rewards, so the same task is in the step of the run with the fault.
-    const task: string = JSON.parse(lines[0] ?? '{}').task.id;
-    const right = LETTERS[Number(task.split('-')[1]) % LETTERS.length] ?? 'a';
-    const recipe = recipeOf(design, fault, seed, task);
+    const tasks = lines.map((line) => JSON.parse(line).task.id as string);
+    const task = tasks[0] ?? '';
+    const recipe = recipeOf(fault, seed, task);
     const { run } = await train(recipe, { run: join(folder, 'planted'), threads: 1 });
-    const other = fault.checker === true ? 'a' : next(right);
+    const other = slip(rightOf(task));
     const asked = { task: task.replace('train', 'test'), agent: 'solver', answer: fault.answer ?? other, samples: 256 };
     const trained = performance.now();
     const answer: Why = await why(run, { recipe, step: STEP, verify: TASKS, threads: 1, ...asked });
@@ -183,7 +183,7 @@ async function playCase(design: Design, name: string, fault: Fault, seed: number
 }
 
 /** The counts of the plan, from the stored results. */
-async function summary({ results }: Design): Promise<void> {
+async function summary(results: string): Promise<void> {
   const text = await readFile(join(import.meta.dirname, '../results', results), 'utf8');
   const cases = text
     .trim()
@@ -206,14 +206,13 @@ async function summary({ results }: Design): Promise<void> {
 }
 
 const { values, positionals } = parseArgs({
-  options: { design: { type: 'string', default: '2' }, seeds: { type: 'string' }, summary: { type: 'boolean' } },
+  options: { seeds: { type: 'string' }, summary: { type: 'string' } },
   allowPositionals: true,
 });
-const design = DESIGNS[values.design === '1' ? 1 : 2];
-const seeds = values.seeds?.split(',').map(Number) ?? design.seeds;
-if (values.summary === true) await summary(design);
+if (values.summary !== undefined) await summary(values.summary);
 else
   for (const [name, fault] of Object.entries(faults)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue;
-    for (const seed of seeds) console.log(JSON.stringify(await playCase(design, name, fault, seed)));
+    for (const seed of values.seeds?.split(',').map(Number) ?? SEEDS)
+      console.log(JSON.stringify(await playCase(name, fault, seed)));
   }
