@@ -32,7 +32,7 @@ export type { Episode, Task, TaskSet, TaskSource, Tokenizer, Trace, Turn } from 
 export { assistant, type Message, system, type Tool, type ToolCall, toolResult, user } from '@drmas/engine/nouns';
 export { defineEstimator, filterGroups } from './method/advantage.js';
 export type { Plugin, Recipe } from './method/recipe.js';
-export { defineRecipe, frozen, pool, type RecipeDefinition, type RecipeInput } from './method/recipe.js';
+export { defineRecipe, frozen, type RecipeDefinition, type RecipeInput } from './method/recipe.js';
 
 import './gateway/index.js'; // its adapters add their connections to the types of agents
 

@@ -1,12 +1,12 @@
 /** Door of `method`: recipes: definition, schema, resolution, plug-ins. */
-export { type AssignedPool, type Assignment, assignmentOf } from './recipe/assignment.js';
+export { type Assignment, assignmentOf } from './recipe/assignment.js';
 export { type BackendSpec, serverKeyOf } from './recipe/backend-spec.js';
 export {
   defineRecipe,
   type RecipeDefinition,
   type RecipeInput,
 } from './recipe/define.js';
-export { type FrozenSpec, frozen, frozenSchema, pool } from './recipe/frozen.js';
+export { type FrozenSpec, frozen, frozenSchema } from './recipe/frozen.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
 export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';

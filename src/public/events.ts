@@ -16,7 +16,6 @@ export type {
   Interval,
   MetricSink,
   PolicyStep,
-  PoolMeeting,
   Preparing as PreparingEvent,
   RunEvent,
   RunFinished as RunFinishedEvent,

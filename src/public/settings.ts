@@ -17,7 +17,7 @@ export type {
 export type { BytesSpec, SymbolsSpec } from '@drmas/engine/tokens';
 export type { TinkerInput } from '@drmas/tinker';
 export type { AgentName, AssignmentInput as Assignment } from '../method/recipe/define.js';
-export type { FrozenInput, PoolInput, PoolOptions } from '../method/recipe/frozen.js';
+export type { FrozenInput } from '../method/recipe/frozen.js';
 export type { RecipeCode } from '../method/recipe/recipe.js';
 export type { RecipeSettings } from '../method/recipe/recipe-schema.js';
 export type {

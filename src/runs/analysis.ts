@@ -31,7 +31,6 @@ export {
 } from './analysis/group-filter.js';
 export { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, TextPool, unpack } from './analysis/packed-texts.js';
 export { bandOf, type PairedDifference, type PairedInterval, pairedDifferences } from './analysis/paired-interval.js';
-export { payoffTable } from './analysis/payoffs.js';
 export { type RunFacts, RunFactsReader, type ScorePoint } from './analysis/run-facts.js';
 export { type EventsByKind, emptyLog, extendLog } from './analysis/run-log.js';
 export {

@@ -24,7 +24,6 @@ export type {
   RolloutContext,
   RolloutSettings,
   SystemPrompts,
-  TaskVersions,
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';

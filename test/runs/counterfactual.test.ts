@@ -128,7 +128,7 @@ describe('an episode that is played again from a turn on', () => {
       await publishAll(open);
       const { all: groups } = await playStep(
         { ...trainingRun(open), signals: [] },
-        { step: 0, predictions: {}, pools: {} },
+        { step: 0, predictions: {} },
         { tasks: 3 },
       );
       const branches = await playBranches(open, { step: 1, groups }, 2);

@@ -132,7 +132,6 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
     ...opened,
     tasks: await prepareTasks(recipe),
     models: policies,
-    pools: [],
     trained: trainedModels(recipe, { ...opened, policies }, () => 'fake'),
     executor: inProcessExecutor(context),
     commits: {},

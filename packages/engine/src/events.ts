@@ -1,6 +1,6 @@
 /** The events of a run's log. */
 
-export type { CheckpointEvent, EventStamp, PoolMeeting, Preparing } from './base/core/events.js';
+export type { CheckpointEvent, EventStamp, Preparing } from './base/core/events.js';
 export {
   type AgentEvaluation,
   type AgentHealth,

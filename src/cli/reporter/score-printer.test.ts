@@ -91,17 +91,6 @@ describe('the last lines of a run', () => {
     expect(text).not.toContain('Add `success`');
   });
 
-  it('have the score against each earlier version that was met', () => {
-    const met = (scores: readonly number[]) => ({ past: [{ version: 20, episodes: 4, scores }] });
-    const bodies = [
-      { ...step(1), pools: met([1, 0]) },
-      { ...step(2), pools: met([0.5]) },
-    ];
-    const history = bodies.reduce((before, body) => remember(before, stamped(body)), emptyHistory);
-    expect(summaryLines(history, 10, 80).join('\n')).toMatch(/past +20 +8 +0\.50 +\[-0\.74, 1\.74\]/);
-    expect(summary(true)).not.toContain('against');
-  });
-
   it('say that a difference may be chance if the intervals overlap', () => {
     const wide = { ...evaluation(3, 0.55), interval: { level: 0.95, low: 0.45, high: 0.65 } };
     expect(summary(true, evaluation(0, 0.5), wide).replaceAll(/\s+/g, ' ')).toContain('They overlap: the difference');

@@ -18,10 +18,6 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
     if (typeof entry === 'string') return [];
     if (entry.type === 'text') return [`${agent}: ${entry.name}`];
     if (entry.type === 'constant') return [`${agent}: the text ${JSON.stringify(entry.text)}`];
-    if (entry.type === 'pool') {
-      const { of, every, keep, draw } = entry;
-      return [`${agent}: earlier versions of ${of}, one each ${every} steps, at most ${keep}, drawn ${draw}`];
-    }
     return [`${agent}: ${entry.type === 'endpoint' ? `${entry.model} at ${entry.url}` : modelText(entry.model)}`];
   });
   const losses = [...new Set(Object.keys(recipe.policies).map((policy) => lossSettings(recipe, policy).type))];

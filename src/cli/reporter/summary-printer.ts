@@ -4,7 +4,7 @@ import type { ScoredEvaluation } from '@drmas/engine/events';
 import { runSpending } from '@drmas/engine/host';
 import { finite, mean } from '@drmas/engine/math';
 import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '@drmas/engine/nouns';
-import { howToMove, payoffTable, unmovedAgents } from '../../runs/analysis.js';
+import { howToMove, unmovedAgents } from '../../runs/analysis.js';
 import type { RunHistory } from './progress-printer.js';
 import { scoredText, sliceLines, spendingLines } from './score-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
@@ -17,14 +17,7 @@ export function summaryLines(history: RunHistory, totalSeconds: number, width: n
   return [
     ...(first && last ? [...scoreLines(history, first, last, width), '', ...sliceLines(last, width)] : []),
     ...(history.steps.length > 0
-      ? [
-          ...curveLines(history, width),
-          '',
-          ...agentTable(history),
-          ...unmovedLines(history, width),
-          '',
-          ...payoffLines(history),
-        ]
+      ? [...curveLines(history, width), '', ...agentTable(history), ...unmovedLines(history, width), '']
       : []),
     ...(spending === undefined ? [] : [...spendingLines(spending, width), '']),
     'time by phase',
@@ -154,20 +147,6 @@ function unmovedLines({ steps, scores, started }: RunHistory, width: number): st
   const headline = headlineOf(scores, started?.success);
   const unmoved = unmovedAgents(steps, { headline, last: scores.at(-1) });
   return unmoved.length === 0 ? [] : [...unmoved, ...wrap(howToMove(steps, started), width)];
-}
-
-/** The mean score of the trained agents against each earlier version; no lines without a pool. */
-function payoffLines({ steps }: RunHistory): string[] {
-  const payoffs = payoffTable(steps);
-  if (payoffs.length === 0) return [];
-  const rows = payoffs.map(({ pool, version, episodes, mean, interval }) => [
-    pool,
-    String(version),
-    String(episodes),
-    significant(mean),
-    interval === undefined ? '' : `[${significant(interval.low)}, ${significant(interval.high)}]`,
-  ]);
-  return [...table([['against', 'version', 'episodes', 'score', '95 % over tasks'], ...rows]), ''];
 }
 
 /** The cosines between the gradients of agents that share a policy; no line if no agents share one. */

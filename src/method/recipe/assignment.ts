@@ -2,7 +2,7 @@
 
 import type { CompleteText, EndpointSpec, TextModelSpec } from '@drmas/engine/endpoints';
 import { isOtherModel, type ModelSpec, wholeModel } from '@drmas/engine/model';
-import type { FrozenSpec, PoolSpec } from './frozen.js';
+import type { FrozenSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';
 
 /** A model in the backend, by its name there, with the agents that use it. */
@@ -10,11 +10,6 @@ export interface AssignedModel {
   readonly name: string;
   readonly model: ModelSpec;
   readonly agents: readonly string[];
-}
-
-/** A pool of earlier versions of a policy. Agents with equal pools share one, named like the first agent. */
-export interface AssignedPool extends AssignedModel {
-  readonly spec: PoolSpec;
 }
 
 /**
@@ -41,9 +36,8 @@ export interface Assignment {
    * The models that play and never train. Agents with equal frozen models share one model, named like the first agent.
    */
   readonly frozen: readonly AssignedModel[];
-  readonly pools: readonly AssignedPool[];
   readonly endpoints: readonly AssignedEndpoint[];
-  /** Every model in the backend: `trained`, `frozen`, then `pools`, with the models of their policies. */
+  /** Every model in the backend: `trained`, then `frozen`. */
   readonly models: readonly AssignedModel[];
   /**
    * The models that the warm start trains: the policies, and frozen models with random weights. A frozen checkpoint
@@ -69,9 +63,6 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
   const frozen = grouped(assign, (entry) => (entry.type === 'frozen' ? entry : undefined)).map(
     ({ name, spec, agents }) => ({ name, model: spec.model, agents }),
   );
-  const pools = grouped(assign, (entry) => (entry.type === 'pool' ? entry : undefined)).map(
-    ({ name, spec, agents }) => ({ name, spec, agents, model: policies[spec.of]?.model as ModelSpec }),
-  );
   const ofServers = grouped(assign, (entry) => (entry.type === 'endpoint' ? entry : undefined));
   const known = [...new Set(Object.values(functions))];
   // The place of the function in this list tells functions with equal settings apart.
@@ -89,7 +80,7 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
     endpoint: spec,
     agents,
   }));
-  const models = [...trained, ...frozen, ...pools];
+  const models = [...trained, ...frozen];
   const random = frozen.filter(({ model }) => wholeModel(model).type === 'tiny-decoder' && !('from' in model));
   const warmStartedFrozen = warmStart === undefined ? [] : random;
   const speakerOf = Object.fromEntries(
@@ -98,7 +89,6 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
   return {
     trained,
     frozen,
-    pools,
     endpoints,
     models,
     warmStarted: [...trained, ...warmStartedFrozen],

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { tinyDefinition, tinyModel } from '../../../test/support/tiny-run.js';
 import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import type { RecipeInput } from './define.js';
-import { frozen, pool } from './frozen.js';
+import { frozen } from './frozen.js';
 import { recipeJson } from './recipe.js';
 
 const model = tinyModel;
@@ -27,12 +27,6 @@ describe('a frozen agent', () => {
   it('on a model has the same description as a policy with that model', () => {
     const { assign, policies } = resolve(half(frozen(model)));
     expect(JSON.stringify(assign.verifier)).toBe(JSON.stringify({ type: 'frozen', model: policies.big?.model }));
-  });
-
-  it('on a pool has all defaults, and each leaf can be overridden', () => {
-    const recipe = resolve(half(frozen(pool({ of: 'big' }))), 'assign.verifier.draw=latest');
-    expect(recipe.assign.verifier).toEqual({ type: 'pool', of: 'big', every: 20, keep: 8, draw: 'latest' });
-    expect(Object.keys(recipe.policies)).toEqual(['big']);
   });
 
   it('does not write its key into the recorded recipe', () => {
@@ -84,20 +78,10 @@ describe('wrong settings of a frozen agent are refused with path and reason', ()
       /^assign\.verifier\.concurrency: expected .* >= 1, got 0/,
     ],
     [half({ ...judge, urll: 1 }), [], /^assign\.verifier\.urll: unknown key 'urll'; did you mean 'url'/],
-    [half({ type: 'thawed' }), [], /^assign\.verifier\.type: expected one of frozen, pool, endpoint/],
+    [half({ type: 'thawed' }), [], /^assign\.verifier\.type: expected one of frozen, endpoint/],
     [half(frozen({ ...model, layers: 0 })), [], /^assign\.verifier\.model\.layers: expected/],
     [{ model: frozen(model) }, [], /^model: .*never trained; freeze single agents with assign: /],
     [{ model: frozen({ url, model: 'judge' }) }, [], /^model: .*never trained/],
-    [half(pool({ of: 'bog' })), [], /^assign\.verifier\.of: no policy 'bog'; did you mean 'big'\?.* trains: big$/],
-    [
-      half(pool({ of: 'verifier' })),
-      [],
-      /^assign\.verifier\.of: agent 'verifier' is frozen, so it has no earlier versions/,
-    ],
-    [half(pool({ of: 'big', keep: 0 })), [], /^assign\.verifier\.keep: expected .* >= 1, got 0/],
-    [half(pool({ of: 'big', every: 0 })), [], /^assign\.verifier\.every: expected .* >= 1, got 0/],
-    [half(pool({ of: 'big' })), ['assign.verifier.draw=nash'], /^assign\.verifier\.draw: expected .*latest/],
-    [{ model: pool({ of: 'big' }) }, [], /^model: .*never trained/],
     [half('big'), ['agents.solver.rewardWeight=-1'], /^agents\.solver\.rewardWeight: expected a number >= 0, got -1/],
   ])('%#', (changes, overrides, message) => {
     expect(() => resolve(changes as Partial<RecipeInput>, ...overrides)).toThrow(message);

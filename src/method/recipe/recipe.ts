@@ -46,8 +46,6 @@ export function backendOfModel(
   const policy = policies[name];
   if (policy !== undefined && isOtherModel(policy.model)) return { type: modelKindOf(policy.model).backend };
   const assigned = policy === undefined ? assign[name] : undefined;
-  if (typeof assigned === 'object' && assigned.type === 'pool')
-    return backendOfModel({ backend, policies, assign }, assigned.of);
   const frozen = typeof assigned === 'object' && assigned.type === 'frozen' ? assigned : undefined;
   const spec: BackendSpec = policy?.backend ?? backend;
   if (spec.type !== 'embedded') return spec;
@@ -103,8 +101,7 @@ export function evaluationSampling(
 export function pricesOf({ assign, policies }: Pick<Recipe, 'assign' | 'policies'>): Readonly<Record<string, Price>> {
   return Object.fromEntries(
     Object.entries(assign).flatMap(([agent, speaker]) => {
-      const policy = typeof speaker === 'object' && speaker.type === 'pool' ? speaker.of : speaker;
-      const priced = typeof policy === 'string' ? policies[policy] : policy;
+      const priced = typeof speaker === 'string' ? policies[speaker] : speaker;
       const price = priced !== undefined && 'price' in priced ? priced.price : undefined;
       return price === undefined ? [] : [[agent, { train: 0, ...price }]];
     }),

@@ -115,7 +115,7 @@ function withoutIdleWarmStart({ warmStart, ...tree }: Plain): Plain {
 
 /** @throws RecipeError if the model of the recipe is one that is never trained */
 function checkTrainable(model: unknown): void {
-  if (isObject(model) && ['frozen', 'pool', 'endpoint', 'text', 'constant'].includes(String(model.type)))
+  if (isObject(model) && ['frozen', 'endpoint', 'text', 'constant'].includes(String(model.type)))
     throw new RecipeError(
       'it is the model to train, and a frozen model is never trained; freeze single agents with ' +
         "assign: { judge: frozen(...), solver: 'solver' }",
@@ -315,7 +315,6 @@ function checkFrozen({ assign, policies, agents, evaluation }: Plain, { allFroze
     const settings = isObject(agents) && isObject(agents[agent]) ? agents[agent] : {};
     if (settings.rewardWeight !== undefined)
       throw new RecipeError(`${frozen}: its turns teach nothing`, `agents.${agent}.rewardWeight`);
-    if (isObject(entry) && entry.type === 'pool') checkPool(entry.of, `assign.${agent}.of`, trained, assign);
     if (!isObject(entry) || entry.type !== 'endpoint') continue;
     const { sampling, evaluationSampling } = settings;
     const shared = isObject(evaluation) ? evaluation.sampling : undefined;
@@ -330,15 +329,6 @@ function checkFrozen({ assign, policies, agents, evaluation }: Plain, { allFroze
           `${section}.topK`,
         );
   }
-}
-
-/** @throws RecipeError if the policy of a pool does not train */
-function checkPool(of: unknown, path: string, trained: readonly string[], assign: Plain): void {
-  if (trained.includes(String(of))) return;
-  const known = `expected a policy that trains: ${trained.join(', ')}`;
-  if (isObject(assign[String(of)]))
-    throw new RecipeError(`agent '${of}' is frozen, so it has no earlier versions; ${known}`, path);
-  throw new RecipeError(`no policy '${of}'${suggestion(String(of), trained)}; ${known}`, path);
 }
 
 function requireModels(tree: Plain, model: unknown): void {

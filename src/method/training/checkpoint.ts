@@ -5,7 +5,6 @@ import type { Commits } from '@drmas/engine/formats';
 import { type Files, joinPath } from '@drmas/engine/host';
 import { z } from 'zod';
 import type { Checkpoint } from '../store/checkpoint-files.js';
-import { loadPools, savePools } from './pool/pool-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
 import { saveCritics } from './signals/critic-values.js';
 import type { WatchedRun } from './stability/stability-watch.js';
@@ -34,7 +33,7 @@ export function checkpointDue(
 
 /** Writes policies, optimisers, critics and the progress, completely or not at all. A signal does not interrupt it. */
 export async function saveCheckpoint(
-  run: Pick<TrainingRun, 'training' | 'trained' | 'learners' | 'pools' | 'commits' | 'host'>,
+  run: Pick<TrainingRun, 'training' | 'trained' | 'learners' | 'commits' | 'host'>,
   progress: Progress,
   log: Pick<RunLog, 'writeCheckpoint'>,
   options: { readonly interrupted?: boolean } = {},
@@ -48,7 +47,6 @@ export async function saveCheckpoint(
       await handle.save(modelDirectory, { optimizer: settings !== undefined });
     }
     await saveCritics(run, directory);
-    await savePools(run, files, directory);
     await files.write(joinPath(directory, STATE), JSON.stringify({ ...keptProgress(progress), commits }));
   };
   const pinned = [...(training.keepFirst ? [0] : []), ...[progress.stops.bestStep ?? []].flat()];
@@ -57,7 +55,7 @@ export async function saveCheckpoint(
 
 /** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */
 export async function loadCheckpoint(
-  run: WatchedRun & Pick<OpenRun, 'trained' | 'pools' | 'host'>,
+  run: WatchedRun & Pick<OpenRun, 'trained' | 'host'>,
   { step, directory }: Checkpoint,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<Progress> {
@@ -67,9 +65,7 @@ export async function loadCheckpoint(
   if (state.step !== step) throw new CheckpointError(`${path} is of step ${state.step}, its directory of step ${step}`);
   for (const { name, handle, settings } of trained)
     await handle.load(joinPath(directory, name), { optimizer: optimizer && settings !== undefined });
-  const progress = loadProgress(run, state);
-  await loadPools(run, progress.pools, directory);
-  return progress;
+  return loadProgress(run, state);
 }
 
 /**

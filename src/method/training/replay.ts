@@ -3,7 +3,6 @@ import { EVENT_VERSION, type RunEvent, type Step } from '@drmas/engine/events';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import { saveCheckpoint } from './checkpoint.js';
 import type { Played } from './play/played.js';
-import { takeVersions } from './pool/pool-files.js';
 import type { RunLog, TrainingRun } from './run/run-state.js';
 import type { Progress } from './state/progress.js';
 import { learnStep } from './step/learn-step.js';
@@ -33,7 +32,6 @@ export async function learnAgain(run: TrainingRun, progress: Progress, played: P
   const after = positionAfter(run, progress, played);
   const learnt = await learnStep(run, progress, played);
   advance(progress, after, learnt);
-  await takeVersions(run, progress);
   let event: Step | undefined;
   const log: Pick<RunLog, 'emit' | 'writeStepEpisodes'> = {
     emit(body) {

@@ -7,7 +7,6 @@
  */
 import { checkpointDue, saveCheckpoint } from './checkpoint.js';
 import { evaluatePolicies, evaluationDue } from './evaluation/evaluate-policies.js';
-import { takeVersions } from './pool/pool-files.js';
 import type { RunLog, TrainingRun } from './run/run-state.js';
 import type { Progress } from './state/progress.js';
 import { endsAfter } from './state/stop-rules.js';
@@ -45,7 +44,6 @@ export async function trainTeam(run: TrainingRun, progress: Progress, log: RunLo
     const learnt = await learning;
     isBrief = learnt.seconds.advantage + learnt.seconds.update < BRIEF_SECONDS;
     advance(progress, after, learnt);
-    await takeVersions(run, progress);
     await rollouts.answerNext(after);
     await recordStep(run, progress, log, played, learnt);
     run.host.signal.throwIfAborted();

@@ -22,7 +22,6 @@ import {
   firstWeights,
   loadTasks,
   type OpenRun,
-  PastVersions,
   type RunWarning,
   rolloutSettings,
   runSettings,
@@ -195,7 +194,7 @@ export async function openRun(
       checkpoint === undefined ? assignment : { ...assignment, warmStarted: [] },
       weights,
     );
-    const { models, policies, pools } = await unlessAborted(opening, host.signal);
+    const { models, policies } = await unlessAborted(opening, host.signal);
     checkToolFormats(recipe.team, assignment, models);
     const [firstModel] = Object.values(models);
     const tasks = firstModel === undefined ? loaded : fittedTasks(loaded, firstModel);
@@ -232,7 +231,7 @@ export async function openRun(
         message: `the reward's scorer '${name}' calls a hosted model: the run does not repeat bit for bit`,
       })),
     ];
-    const opened = { backends, weights, models, pools, trained, executor };
+    const opened = { backends, weights, models, trained, executor };
     const taken = { ...commits, ...commitsOfTasks([tasks.train, tasks.test]) };
     return { ...runSettings(recipe), assignment, tasks, ...opened, commits: taken, warnings, host, dispose };
   } catch (error) {
@@ -254,16 +253,16 @@ async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): 
 
 /**
  * Opens every model in its role. A frozen model that takes part in the warm start is a policy until reinforcement
- * begins. If the policies only play, the policy itself plays in place of its earlier versions.
+ * begins.
  */
 async function openModels(
   backends: OpenRun['backends'],
-  { trained, frozen, pools, warmStarted }: Assignment,
+  { models, warmStarted }: Assignment,
   weights: OpenRun['weights'],
-): Promise<Pick<OpenRun, 'models' | 'pools'> & { readonly policies: Readonly<Record<string, PolicyHandle>> }> {
+): Promise<Pick<OpenRun, 'models'> & { readonly policies: Readonly<Record<string, PolicyHandle>> }> {
   const policies: Record<string, PolicyHandle> = {};
   const opened = await Promise.all(
-    [...trained, ...frozen].map(async (speaker): Promise<[string, ModelHandle]> => {
+    models.map(async (speaker): Promise<[string, ModelHandle]> => {
       const { name } = speaker;
       const spec = weights[name] as WeightsSpec;
       const backend = backendNamed({ backends }, name);
@@ -273,17 +272,7 @@ async function openModels(
       return [name, policy];
     }),
   );
-  const models = Object.fromEntries(opened);
-  const openPools = pools.flatMap((pool) => {
-    const { name, spec } = pool;
-    const policy = policies[spec.of];
-    if (policy !== undefined)
-      return [{ ...pool, handle: new PastVersions(name, policy, backendNamed({ backends }, name)) }];
-    models[name] = models[spec.of] as ModelHandle;
-    return [];
-  });
-  for (const { name, handle } of openPools) models[name] = handle;
-  return { models, policies, pools: openPools };
+  return { models: Object.fromEntries(opened), policies };
 }
 
 /** The weights of the models in a checkpoint: as they were saved, on their original bases. */

@@ -6,7 +6,7 @@ import pLimit from 'p-limit';
 import type { Team } from '../team/team.js';
 import { rewardTogether } from './group-reward.js';
 import { playEpisode } from './play-episode.js';
-import type { EpisodeRequest, Replay, RolloutContext, SystemPrompts, TaskVersions } from './rollout-context.js';
+import type { EpisodeRequest, Replay, RolloutContext, SystemPrompts, Versions } from './rollout-context.js';
 
 /** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
@@ -24,7 +24,7 @@ interface GroupsRequest<Data = unknown> {
   /** Sampling settings that override the agents' settings. */
   readonly sampling?: Partial<Sampling> | undefined;
   /** The published versions that play, by policy; the last one of a policy that is not named. */
-  readonly versions?: TaskVersions | undefined;
+  readonly versions?: Versions | undefined;
   /** The system prompts of agents that are to have another one than the recipe gives them. */
   readonly prompts?: SystemPrompts | undefined;
   /** For each of the tasks the episode of it that is played again, from one of its turns on, as a group of one. */
@@ -61,18 +61,7 @@ export function groupsByEpisode(
 ): RolloutExecutor['playGroups'] {
   // Rounds that are played at once share it, and the one that began first goes first.
   const limit = Number.isFinite(concurrency) ? pLimit(concurrency) : undefined;
-  return async ({
-    team,
-    tasks,
-    groupSize,
-    firstSample = 0,
-    phase,
-    step,
-    replays,
-    signal: run,
-    versions,
-    ...others
-  }) => {
+  return async ({ team, tasks, groupSize, firstSample = 0, phase, step, replays, signal: run, ...settings }) => {
     const sizes = typeof groupSize === 'number' ? tasks.map(() => groupSize) : groupSize;
     const wrong = [groupSize].flat().find((size) => !Number.isInteger(size) || size < 1);
     if (wrong !== undefined) throw new ArgumentError(`groupSize: expected a positive integer, got ${wrong}`);
@@ -86,25 +75,11 @@ export function groupsByEpisode(
     listener?.round?.(round);
     type Data = (typeof tasks)[number]['data'];
     const { signal } = controller;
-    const settingsOf = (task: Task<Data>) => ({
-      ...others,
-      versions: typeof versions === 'function' ? versions(task) : versions,
-    });
     const whenFree = <T>(begin: () => Promise<T>) => (limit ? limit(begin) : begin());
     const playOne = (task: Task<Data>, sample: number, replay?: Replay) =>
       whenFree(async () => {
         const heard = listener?.episode?.({ round, task, sample });
-        const played = await play({
-          team,
-          task,
-          sample,
-          phase,
-          step,
-          ...settingsOf(task),
-          replay,
-          signal,
-          listener: heard,
-        });
+        const played = await play({ team, task, sample, phase, step, ...settings, replay, signal, listener: heard });
         heard?.ended?.(played);
         return played;
       });
@@ -115,7 +90,7 @@ export function groupsByEpisode(
       if (team.rewardGroup === undefined) return group;
       const sample = unused.get(task.id) ?? firstSample; // no episode of the task has it
       return rewardTogether(team, group, scoring, (judged) =>
-        whenFree(() => play({ team, task, sample, phase, step, ...settingsOf(task), signal, judged })),
+        whenFree(() => play({ team, task, sample, phase, step, ...settings, signal, judged })),
       );
     };
     const endWatch = watch?.();
@@ -135,7 +110,7 @@ export function groupsByEpisode(
     try {
       for (const [t, task] of tasks.entries()) {
         // The messages of the work that episodes wait for are handled in between.
-        if (others.ready !== undefined && t > 0) await nextMacrotask();
+        if (settings.ready !== undefined && t > 0) await nextMacrotask();
         signal.throwIfAborted();
         groups.push(beginGroup(task, t));
       }

@@ -123,9 +123,6 @@ export interface RolloutContext extends RolloutSettings {
 /** Published versions of policies, by their names. */
 export type Versions = Readonly<Record<string, number>>;
 
-/** Published versions, one set for all tasks or one for each. */
-export type TaskVersions = Versions | ((task: Task) => Versions);
-
 /** System prompts of agents, by their names. */
 export type SystemPrompts = Readonly<Record<string, string>>;
 

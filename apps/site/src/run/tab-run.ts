@@ -98,7 +98,6 @@ async function openInTab(recipe: Recipe, backend: Backend, host: Host, warm: str
     backends,
     weights,
     models: policies,
-    pools: [],
     trained,
     executor,
     host,

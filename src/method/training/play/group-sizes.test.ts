@@ -88,7 +88,7 @@ describe('a run with groups of different sizes', () => {
   it('plays as many episodes as a run with equal groups, but other numbers of each task', async () => {
     const { run } = await fakeRun(root, tinyRecipe(changes, [...shared, 'training.tasksPerStep=6']), () => '3');
     const predictions = { 1: 0.5, 2: 1, 3: 0.05 };
-    const { all, levels } = await playStep(run, { step: 0, predictions, pools: {} });
+    const { all, levels } = await playStep(run, { step: 0, predictions });
     const sizes = all.map(({ episodes }) => episodes.length);
     expect(sizes).toEqual(
       groupSizesOf(

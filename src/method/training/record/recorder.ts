@@ -7,7 +7,6 @@ import type { Episode, Turn } from '@drmas/engine/nouns';
 import type { AdvantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import type { AgentRewards } from '../../advantage/analysis/agent-rewards.js';
 import type { Played } from '../play/played.js';
-import type { OpenPool } from '../pool/past-versions.js';
 import type { PlayedTurn } from '../stability/agent-health.js';
 import type { Learnt } from '../update/update-policies.js';
 import type { AgentUpdate } from '../update/update-result.js';
@@ -16,7 +15,6 @@ import type { AgentUpdate } from '../update/update-result.js';
 export interface RecordedStep {
   readonly played: Played;
   readonly learnt: Learnt;
-  readonly pools: readonly OpenPool[];
   /** The episodes after the rule about failed episodes. */
   readonly episodes: readonly Episode[];
   /** The tokens of each agent, and their cost. */

@@ -21,7 +21,6 @@ import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { rewardRecord } from '../advantages/advantages.js';
 import type { Played } from '../play/played.js';
-import { meetings } from '../pool/pool-state.js';
 import type { TrainingRun } from '../run/run-state.js';
 import { countChains } from '../samples/chains.js';
 import { agentHealth, groupKinds, type PlayedTurn } from '../stability/agent-health.js';
@@ -39,7 +38,7 @@ import {
 
 /** The event of a step, joined from the parts of all recorders. */
 export function stepEvent(
-  run: Pick<TrainingRun, 'learners' | 'prices' | 'training' | 'pools'>,
+  run: Pick<TrainingRun, 'learners' | 'prices' | 'training'>,
   played: Played,
   learnt: Learnt,
 ): Step {
@@ -58,7 +57,7 @@ export function stepEvent(
   );
   const spending = stepSpending(run, played, learnt);
   const { partWeights } = run.training;
-  const shared = { pools: run.pools, played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
+  const shared = { played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
   const written = played.all.flatMap((group) => group.episodes).flatMap((each) => inCanonicalOrder(each.turns));
   const called = [...new Set(written.map(({ agent }) => agent))].sort();
   const agents = called.map((agent) => {
@@ -228,7 +227,6 @@ const stepRecorders: Readonly<Record<string, StepRecorder>> = {
   levels: ({ played: { levels } }) => (levels === undefined ? {} : { levels }),
   filter: ({ played: { filter } }) => (filter === undefined ? {} : { filter }),
   staleness: ({ played: { staleness } }) => (staleness === undefined ? {} : { staleness }),
-  pools: ({ pools, played }) => (pools.length === 0 ? {} : { pools: meetings(pools, played) }),
   extra: ({ played: { extra } }) => (extra.episodes.length === 0 ? {} : { baseline: baselineOf(extra.episodes) }),
 };
 

@@ -4,7 +4,6 @@ import type { TaskSet } from '@drmas/engine/nouns';
 import type { AgentSettings, RolloutExecutor, RolloutSettings } from '../../../teams/rollout.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
-import type { OpenPool } from '../pool/past-versions.js';
 import type { RunSettings } from './run-settings.js';
 
 /** The settings of a recipe's rollouts. */
@@ -51,6 +50,4 @@ export interface Playing extends Pick<RunSettings, 'team' | 'seed' | 'training'>
   readonly tasks: Tasks;
   readonly executor: RolloutExecutor;
   readonly host: Host;
-  /** The pools of earlier versions that play. */
-  readonly pools: readonly OpenPool[];
 }

@@ -6,7 +6,7 @@
 
 import type { Capabilities } from '@drmas/engine/contract';
 import type { Episode, EpisodeGroup, Turn, TurnRecord } from '@drmas/engine/nouns';
-import type { TaskVersions } from '../../../teams/rollout.js';
+import type { Versions } from '../../../teams/rollout.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import type { Assignment } from '../../recipe/assignment.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -54,7 +54,7 @@ export interface PlayedGroups {
   /** The groups that policies learn from. */
   readonly groups: readonly EpisodeGroup[];
   /** The published versions of the policies that played them. Default: the latest versions. */
-  readonly versions?: TaskVersions | undefined;
+  readonly versions?: Versions | undefined;
 }
 
 /** The turns that a policy learns from in a step. */

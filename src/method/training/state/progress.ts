@@ -1,6 +1,5 @@
 /** The progress of a run, and its form in a checkpoint. */
 import { z } from 'zod';
-import { type PoolStates, poolsSchema } from '../pool/pool-state.js';
 import { KlCoefficients } from '../signals/kl-penalty.js';
 import { StabilityWatch, type WatchedRun } from '../stability/stability-watch.js';
 import { symptomState } from '../stability/symptoms.js';
@@ -71,12 +70,6 @@ const parts = {
   failing: plainNumbers(),
   /** The success that a curriculum predicts, by level. */
   predictions: plainNumbers(),
-  /** The versions of each pool, and the results against them. */
-  pools: stateful<PoolStates, PoolStates>({
-    schema: poolsSchema,
-    load: (kept) => kept ?? {},
-    save: (value) => (Object.keys(value).length === 0 ? undefined : value),
-  }),
   /** The best evaluation, and the state of the rules that end a run early. */
   stops: stateful({
     schema: stopSchema.optional(),

@@ -25,7 +25,7 @@ import { playStep, type StepPlayer } from './play-step.js';
 
 const root = temporaryRoot();
 const rolloutStep = (run: StepPlayer, step: number, predictions: Predictions = {}) =>
-  playStep(run, { step: step - 1, predictions, pools: {} });
+  playStep(run, { step: step - 1, predictions });
 
 /** Task n asks for n. */
 const numbered = (size: number): TaskSource => ({

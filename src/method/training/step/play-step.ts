@@ -1,11 +1,10 @@
 /** The rollout of a step: it plays the episodes, and selects the episodes that policies learn from. */
 import { type EpisodeGroup, type Task, withoutUnscored } from '@drmas/engine/nouns';
-import { applyFailureRule, type TaskVersions, type Versions } from '../../../teams/rollout.js';
+import { applyFailureRule, type Versions } from '../../../teams/rollout.js';
 import { levelsOf, predictionsAfter, tasksByPrediction } from '../play/curriculum.js';
 import { groupSizesOf, passFilter } from '../play/group-sizes.js';
 import type { Played } from '../play/played.js';
 import { furtherTasks } from '../play/step-tasks.js';
-import { drawVersions, poolsAfter } from '../pool/pool-state.js';
 import type { Playing, TrainingRun } from '../run/run-state.js';
 import { playSignals } from '../signals/index.js';
 import type { Progress } from '../state/progress.js';
@@ -14,18 +13,14 @@ import type { Progress } from '../state/progress.js';
 export type StepPlayer = Playing & Pick<TrainingRun, 'estimator' | 'signals'>;
 
 /** The position of a run before the step to play. */
-export type StepPosition = Readonly<Pick<Progress, 'step' | 'predictions' | 'pools'>>;
+export type StepPosition = Readonly<Pick<Progress, 'step' | 'predictions'>>;
 
 /** The position of a run once it has played and learnt a step. */
 export const positionAfter = (
-  run: Pick<TrainingRun, 'training' | 'pools'>,
-  { predictions, pools }: StepPosition,
-  played: Played,
-): StepPosition => ({
-  step: played.step,
-  predictions: predictionsAfter(predictions, played.levels, run),
-  pools: poolsAfter(run.pools, pools, played),
-});
+  run: Pick<TrainingRun, 'training'>,
+  { predictions }: StepPosition,
+  { step, levels }: Played,
+): StepPosition => ({ step, predictions: predictionsAfter(predictions, levels, run) });
 
 export interface PlayOptions {
   /** The number of tasks; `training.tasksPerStep` by default. */
@@ -45,8 +40,7 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
   const { training, tasks, host } = run;
   const step = progress.step + 1;
   const { failedEpisodes, filter } = training;
-  const { tasks: count = training.tasksPerStep, ready } = options;
-  const versions = versionsOf(run, progress, options.versions);
+  const { tasks: count = training.tasksPerStep, versions, ready } = options;
   const started = host.clock.seconds();
   const maxRounds = filter?.type === 'equal-outcomes' ? (filter.refill?.maxRounds ?? 1) : 1;
   const all: EpisodeGroup[] = [];
@@ -91,22 +85,12 @@ export async function playStep(run: StepPlayer, progress: StepPosition, options:
   };
 }
 
-/** The versions that play, with the versions that each task draws from the pools. */
-function versionsOf(
-  { pools, seed }: Pick<StepPlayer, 'pools' | 'seed'>,
-  { pools: states, step }: StepPosition,
-  others: Versions | undefined,
-): TaskVersions | undefined {
-  if (pools.length === 0) return others;
-  return (task) => ({ ...others, ...drawVersions(pools, states, { seed, step: step + 1 }, task) });
-}
-
 /** Plays a group of episodes of each of the tasks. The groups are equal unless the curriculum sets their sizes. */
 function playTasks(
   { team, training, executor, host }: Playing,
   { step, predictions }: StepPosition,
   tasks: readonly Task[],
-  options: Pick<PlayOptions, 'ready'> & { readonly versions: TaskVersions | undefined },
+  options: Pick<PlayOptions, 'versions' | 'ready'>,
 ): Promise<EpisodeGroup[]> {
   return executor.playGroups({
     team,

@@ -39,9 +39,8 @@ export async function refuseCommonFailure(
 }
 
 /** Sets the progress of a run to the end of a step. */
-export function advance(progress: Progress, { step, predictions, pools }: StepPosition, learnt: Learnt): void {
+export function advance(progress: Progress, { step, predictions }: StepPosition, learnt: Learnt): void {
   progress.step = step;
-  progress.pools = pools;
   progress.estimator = learnt.advantages.state;
   progress.predictions = predictions;
 }
@@ -53,7 +52,7 @@ export function advance(progress: Progress, { step, predictions, pools }: StepPo
 export async function recordStep(
   run: Pick<
     TrainingRun,
-    'agents' | 'training' | 'estimator' | 'learners' | 'prices' | 'pools' | 'demonstrations' | 'warmStartShare'
+    'agents' | 'training' | 'estimator' | 'learners' | 'prices' | 'demonstrations' | 'warmStartShare'
   >,
   progress: Progress,
   log: RunLog,
@@ -106,7 +105,7 @@ function judgeStep(
 
 /** The events that record a step: one for each episode that failed, then the step itself. */
 export function stepEvents(
-  run: Pick<TrainingRun, 'training' | 'learners' | 'prices' | 'pools'>,
+  run: Pick<TrainingRun, 'training' | 'learners' | 'prices'>,
   played: Played,
   learnt: Learnt,
 ): readonly [...failures: EpisodeFailed[], step: Step] {

@@ -85,7 +85,7 @@ export class RolloutsAhead {
   }
 
   /** @param waits Whether the agents wait until they may answer */
-  #begin(step: number, position: StepPosition, waits = false): void {
+  #begin(step: number, { step: after, predictions }: StepPosition, waits = false): void {
     const { trained, host } = this.#run;
     const signal = AbortSignal.any([host.signal, this.#end.signal]);
     const published = trained.flatMap(({ name, handle: { version } }) =>
@@ -98,13 +98,13 @@ export class RolloutsAhead {
       settle = resolve;
     });
     const ready = waits ? answers : undefined;
-    const rollout = playStep(run, { ...position, step: step - 1 }, { versions, ready });
+    const rollout = playStep(run, { step: step - 1, predictions }, { versions, ready });
     rollout.catch(() => {}); // `next` reports it, unless the run ends before
     const answer = () => {
       settle();
       return answers;
     };
-    this.#begun.set(step, { after: position.step, rollout, answer });
+    this.#begun.set(step, { after, rollout, answer });
   }
 }
 

@@ -6,7 +6,6 @@ import type { LossSpec } from '@drmas/engine/loss';
 import { kindOfType, type ModelSpec, wholeModel } from '@drmas/engine/model';
 import { type Requirement, type Signal, stalenessOf, wantedSignals } from '../../../method/index.js';
 import {
-  type AssignedPool,
   type Assignment,
   backendOfModel,
   backendText,
@@ -14,7 +13,6 @@ import {
   lossPath,
   lossSettings,
   type Recipe,
-  samplerOfModel,
 } from '../../../method/recipe.js';
 
 // Requirements that a recipe has to meet.
@@ -39,7 +37,7 @@ export type CapabilitiesOf = (model: string) => Capabilities;
 /** @throws RecipeError with the path of the first value that a backend does not support */
 export function checkBackends(
   recipe: Recipe,
-  { frozen, pools }: Pick<Assignment, 'frozen' | 'pools'>,
+  { frozen }: Pick<Assignment, 'frozen'>,
   canOf: CapabilitiesOf,
   purpose: Purpose = 'training',
 ): void {
@@ -69,13 +67,6 @@ export function checkBackends(
     requireAll(deviceChecks(recipe, name, `policies.${name}.device`, settings.device !== undefined));
   for (const { name, model, agents } of frozen)
     requireAll(modelChecks(checkOf(name), canOf(name), 'frozen', `assign.${agents[0]}.model`, model));
-  for (const pool of pools) {
-    const others = {
-      staleness: stalenessOf(recipe.rollout),
-      sampled: samplerOfModel(recipe, pool.spec.of) !== undefined,
-    };
-    requireAll(poolChecks(pool, policies.get(pool.spec.of) as CheckedPolicy, others));
-  }
   if (purpose === 'training') {
     const policyOf = (agent: string) => {
       const assigned = assign[agent];
@@ -225,31 +216,6 @@ function* samplingChecks(agents: Recipe['agents'], policyOf: (agent: string) => 
       `trains at temperature 1 only, got ${sampling.temperature}`,
     );
   }
-}
-
-/** The versions of a pool are models beside their policy, which this machine holds. They change between two steps. */
-function* poolChecks(
-  { agents }: AssignedPool,
-  { name, settings, can, check }: CheckedPolicy,
-  { staleness, sampled }: { readonly staleness: number; readonly sampled: boolean },
-): Checks {
-  const path = `assign.${agents[0]}.of`;
-  yield check(path, can.weights === 'here' && can.keepsVersions, `keeps no earlier versions of '${name}'`);
-  yield {
-    path,
-    test: !sampled,
-    message: `a sampler plays '${name}', and it cannot play its earlier versions: expected no sampler`,
-  };
-  yield {
-    path,
-    test: settings.agentAdapters === undefined,
-    message: `'${name}' has an adapter for each of its agents, and this agent has none: expected no agentAdapters`,
-  };
-  yield {
-    path: 'rollout.staleness',
-    test: staleness === 0,
-    message: `the versions of a pool change between two steps: expected 0 beside a pool, got ${staleness}`,
-  };
 }
 
 /** Rollouts that start ahead are played by the weights of that time. */

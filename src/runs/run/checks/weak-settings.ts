@@ -159,7 +159,7 @@ function idleCorrection(correction: ReturnType<typeof correctionOf>, path: strin
 function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation'], assign: Recipe['assign']): string[] {
   const { samples, samplesDuring = samples } = evaluation;
   const several = samples > 1 ? 'samples' : samplesDuring > 1 ? 'samplesDuring' : undefined;
-  const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && DIFFERING.includes(entry.type));
+  const mayDiffer = Object.values(assign).some((entry) => typeof entry !== 'string' && entry.type === 'text');
   const areGreedy = (of: (agent: string) => Pick<Sampling, 'temperature' | 'topK'>) =>
     Object.keys(agents)
       .map(of)
@@ -175,6 +175,3 @@ function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation']
       'or a temperature above 0',
   ];
 }
-
-/** Frozen models that may answer one prompt in several ways, whatever the settings say. */
-const DIFFERING: readonly string[] = ['text', 'pool'];

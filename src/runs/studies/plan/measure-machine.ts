@@ -224,7 +224,7 @@ class TimedPlays {
   /** Plays a step, or the first tasks of a step, as the run plays it. The rollouts of signals are not timed. */
   async #playStep(tasks: number): Promise<Played> {
     const run = { ...this.#run, signals: [] };
-    const played = await playStep(run, { step: this.#step++, predictions: this.#predictions, pools: {} }, { tasks });
+    const played = await playStep(run, { step: this.#step++, predictions: this.#predictions }, { tasks });
     this.#predictions = predictionsAfter(this.#predictions, played.levels, run);
     return played;
   }

@@ -2,7 +2,7 @@ import type { EvaluationScores } from '@drmas/engine/events';
 import { duration, grouped, percent, significant } from '@drmas/engine/host';
 import { finite, mean } from '@drmas/engine/math';
 import { measuresOf, shareOfForeign } from '@drmas/engine/nouns';
-import { type EventsByKind, overTurns, payoffTable } from '../../../../../src/runs/analysis.js';
+import { type EventsByKind, overTurns } from '../../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
 import { runAddress } from '../../routes.js';
@@ -22,17 +22,6 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
         title="Evaluations"
         header={EVALUATION_HEADER}
         rows={log.scores.flatMap((event) => evaluationRows(event, log.scores))}
-      />
-      <Table
-        title="Earlier versions of policies"
-        header={['agent', 'version', 'episodes', 'score of the trained agents', '95 % over tasks']}
-        rows={payoffTable(log.steps).map(({ pool, version, episodes, mean, interval }) => [
-          clean(pool),
-          version,
-          grouped(episodes),
-          significant(mean),
-          interval === undefined ? '' : `${significant(interval.low)} to ${significant(interval.high)}`,
-        ])}
       />
       <Table
         title="Spikes"

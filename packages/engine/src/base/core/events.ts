@@ -187,16 +187,6 @@ export interface PolicyStep {
   };
 }
 
-/** The episodes of a step in which an earlier version of a policy played. */
-export interface PoolMeeting {
-  /** The step after which the policy had these weights. */
-  readonly version: number;
-  /** The episodes that did not fail. */
-  readonly episodes: number;
-  /** For each of their tasks, the mean reward of the trained agents that played. */
-  readonly scores: readonly number[];
-}
-
 /**
  * One step of reinforcement. The reward, its parts, success, levels, tokens, and the turns of agents with their texts
  * are measured over all played episodes; groups, rewards and health of agents over those that
@@ -255,8 +245,6 @@ export interface Step {
       { readonly tasks: number; readonly episodes?: number; readonly success: number; readonly predicted?: number }
     >
   >;
-  /** The meetings with earlier versions of policies, by the pool's name. Absent if the recipe has no pool. */
-  readonly pools?: Readonly<Record<string, readonly PoolMeeting[]>>;
   /** The counts of groups in DAPO's filter. Absent if the recipe has no filter. */
   readonly filter?: {
     readonly rounds: number;

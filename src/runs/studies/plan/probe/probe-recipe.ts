@@ -114,13 +114,12 @@ async function keptReferences(files: Files, checkpoint: Checkpoint | undefined):
 }
 
 /** Plays the first steps of a run, with exactly this many tasks. So the last step may be played in part. */
-async function playSteps(run: TrainingRun, { predictions: first, pools }: Progress, count: number): Promise<Played[]> {
+async function playSteps(run: TrainingRun, { predictions: first }: Progress, count: number): Promise<Played[]> {
   const { tasksPerStep } = run.training;
   const steps: Played[] = [];
   let predictions = first;
   for (let left = count; left > 0; left -= tasksPerStep) {
-    const position = { step: steps.length, predictions, pools };
-    const played = await playStep(run, position, { tasks: Math.min(left, tasksPerStep) });
+    const played = await playStep(run, { step: steps.length, predictions }, { tasks: Math.min(left, tasksPerStep) });
     predictions = predictionsAfter(predictions, played.levels, run);
     steps.push(played);
   }
