@@ -3,7 +3,7 @@
  * research/plans/why-2.md. An earlier design, in which 0 of 10 faults were found, is in research/plans/why.md.
  *
  *     DRMAS_KERNELS=native-avx2 npx tsx research/why/planted-faults.ts [FAULT ...] > research/results/why-2.jsonl
- *     npx tsx research/why/planted-faults.ts --summary why-2.jsonl
+ *     npx tsx research/why/planted-faults.ts --page   (the tables of docs/research/why.md)
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,8 +12,10 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { agent, defineRecipe, defineTeam, oneOf, type Trace, tinyDecoder, train, user } from '../../src/index.js';
 import type { RandomStream } from '../../src/public/tasks.js';
-import { type Why, why } from '../../src/runs/studies.js';
 import { correlation } from '../harness/analysis.js';
+import { fillPage } from '../harness/fill-page.js';
+import { table } from '../harness/part-text.js';
+import { type Why, why } from './why.js';
 
 /** The letters that questions name, and for each of them the letter that is often said in its place. */
 const LETTERS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] as const;
@@ -66,9 +68,9 @@ const rightOf = (task: string) => LETTERS[Number(task.split('-')[1]) % LETTERS.l
 const slip = (letter: Asked['right']) => SLIPS[LETTERS.indexOf(letter)] ?? 'p';
 
 /**
- * A demonstration of the solver, who says the letter, or of the checker, who says its slip: in 7 of 12 cases; in 4 of 12
- * the other one of both, else what cannot be read. In a fourth of the cases the prompt also shows a letter, which means
- * nothing.
+ * A demonstration of the solver, who says the letter, or of the checker, who says its slip: in 7 of 12 cases. In 4 of
+ * 12 it is the other one of both, else what cannot be read. In a fourth of the cases the prompt also shows a letter,
+ * which means nothing.
  */
 function demonstration(random: RandomStream, two: boolean): Trace {
   const letter = random.pick(LETTERS);
@@ -182,35 +184,47 @@ async function playCase(name: string, fault: Fault, seed: number) {
   }
 }
 
-/** The counts of the plan, from the stored results. */
-async function summary(results: string): Promise<void> {
+/** The counts of a plan, from its stored results. */
+async function countsOf(results: string): Promise<readonly (readonly string[])[]> {
   const text = await readFile(join(import.meta.dirname, '../results', results), 'utf8');
   const cases = text
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Awaited<ReturnType<typeof playCase>>);
   const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-  let found = 0;
-  for (const name of Object.keys(faults)) {
+  const rows = Object.keys(faults).map((name) => {
     const own = cases.filter(({ fault }) => fault === name);
-    const [first, guessed] = [own.filter((each) => each.found).length, own.filter((each) => each.guessed).length];
-    found += Number(first >= 4);
-    console.log(`${name.padEnd(18)} found ${first} of ${own.length}, guessed first ${guessed}`);
-  }
+    const [found, guessed] = [own.filter((each) => each.found).length, own.filter((each) => each.guessed).length];
+    return {
+      name,
+      found,
+      row: [
+        `\`${name}\``,
+        `${found} of ${own.length}`,
+        own.some((each) => each.guessed !== undefined) ? `${guessed} of ${own.length}` : '',
+      ],
+    };
+  });
   const correlations = cases.flatMap(({ correlation: each }) => (Number.isFinite(each) ? [each] : []));
-  console.log(
-    `${found} of ${Object.keys(faults).length} faults found; ${cases.filter((each) => each.found).length} of ${cases.length} cases`,
-  );
-  console.log(`correlation of guess and effect, median: ${median(correlations).toFixed(2)}`);
-  console.log(`seconds of a question, median: ${median(cases.map(({ seconds }) => seconds.why)).toFixed(1)}`);
+  const all = cases.filter((each) => each.found).length;
+  return [
+    ...rows.map(({ row }) => row),
+    ['faults found in 4 of 5', `${rows.filter(({ found }) => found >= 4).length} of ${rows.length}`, ''],
+    ['cases', `${all} of ${cases.length}`, `${cases.filter((each) => each.guessed).length} of ${cases.length}`],
+    ['correlation of guess and effect, median', '', median(correlations).toFixed(2)],
+    ['seconds a question, median', median(cases.map(({ seconds }) => seconds.why)).toFixed(0), ''],
+  ];
 }
 
 const { values, positionals } = parseArgs({
-  options: { seeds: { type: 'string' }, summary: { type: 'string' } },
+  options: { seeds: { type: 'string' }, page: { type: 'boolean' } },
   allowPositionals: true,
 });
-if (values.summary !== undefined) await summary(values.summary);
-else
+if (values.page === true) {
+  const head = ['fault', 'found first', 'guessed first'];
+  const [first, second] = [await countsOf('why.jsonl'), await countsOf('why-2.jsonl')];
+  await fillPage('why.md', { first: table(head, first), second: table(head, second) });
+} else
   for (const [name, fault] of Object.entries(faults)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue;
     for (const seed of values.seeds?.split(',').map(Number) ?? SEEDS)

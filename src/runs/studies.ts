@@ -34,4 +34,3 @@ export { type ForecastRequest, forecastRun, type MeasuredRun, type RunForecast }
 export { readMachine, requireSavePath, writeMachine } from './studies/plan/machine.js';
 export type { ProbeReport } from './studies/plan/probe/probe-recipe.js';
 export type { Tokens } from './studies/plan/token-budget.js';
-export { type Cause, type Effects, type Why, why } from './studies/why/why.js';

@@ -19,7 +19,6 @@ import { demonstrate } from './studies/demonstrate-command.js';
 import { importCommand } from './studies/import-command.js';
 import { improve } from './studies/improve-command.js';
 import { learn } from './studies/learn-command.js';
-import { whyCommand } from './studies/why-command.js';
 import { tasks } from './tasks-command.js';
 import { train } from './train-command.js';
 import { cache } from './upkeep/cache-command.js';
@@ -31,7 +30,7 @@ import { watch } from './watch-command.js';
 export const commandGroups: Readonly<Record<string, readonly Command[]>> = {
   'Start:': [init, recipes, tasks, plan, doctor],
   'Train:': [train, resume, evaluate, ablate, improve],
-  'Watch:': [watch, report, runs, inspectLog, whyCommand, mcp],
+  'Watch:': [watch, report, runs, inspectLog, mcp],
   'Use the trained agents:': [exportPolicy, serve, chat],
   'Demonstrations:': [demonstrate, importCommand, learn],
 };

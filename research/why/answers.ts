@@ -2,7 +2,7 @@
 import { RunError } from '@drmas/engine/errors';
 import { mean } from '@drmas/engine/math';
 import type { EpisodeGroup, Task, TaskSet, Turn } from '@drmas/engine/nouns';
-import { scoreTurns, type TrainingRun, type TurnChain } from '../../../method/index.js';
+import { scoreTurns, type TrainingRun, type TurnChain } from '../../src/method/index.js';
 
 /** An answer with the number of times that it was given. */
 export interface Answer {

@@ -6,12 +6,13 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineRecipe } from '../../src/method/recipe/define.js';
 import { train } from '../../src/runs/run/api.js';
-import { why } from '../../src/runs/studies/why/why.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';
 import { defineTeam } from '../../src/teams/team/team.js';
-import { drmas } from '../support/command-line.js';
-import { temporaryRoot, tinyDefinition } from '../support/tiny-run.js';
+import { drmas } from '../../test/support/command-line.js';
+import { temporaryRoot, tinyDefinition } from '../../test/support/tiny-run.js';
+import { whyLines } from './lines.js';
+import { why } from './why.js';
 
 const root = temporaryRoot();
 
@@ -116,30 +117,18 @@ describe('why', () => {
   });
 });
 
-describe('drmas why', () => {
-  it('prints the parts of a step by their effect, for people and as JSON', {
-    tags: 'verify',
-    timeout: 900_000,
-  }, async () => {
+describe('the program', () => {
+  it('prints the parts of a step by their effect', { tags: 'verify', timeout: 900_000 }, async () => {
     const run = join(root, 'math');
     const settings = ['warmStart.steps=20', 'training.steps=2', 'training.tasksPerStep=3', 'training.groupSize=4'];
     const sets = [...settings, 'training.checkpointEvery=1', 'evaluation.tasks=4', 'evaluation.samples=2'];
     const trained = await drmas(['train', 'math', '--run', run, ...sets.flatMap((each) => ['--set', each])]);
     expect(trained.code).toBe(0);
-    const words = ['why', run, '--step', '2', '--agent', 'solver', '--verify', '2'];
-    const people = await drmas([...words, '--episodes', '--estimator', 'grpo']);
-    expect(people.code).toBe(0);
-    expect(people.out).toMatch(/^step 2 was replayed from the checkpoint of step 1; its numbers equal/);
+    const options = { step: 2, agent: 'solver', verify: 2, episodes: true, estimator: 'grpo' };
+    const out = whyLines(await why(run, options), 100).join('\n');
+    expect(out).toMatch(/^step 2 was replayed from the checkpoint of step 1; its numbers equal/);
     for (const heading of ['group', 'episode', 'agent', 'estimator'])
-      expect(people.out).toMatch(new RegExp(`^${heading} +taught +score`, 'm'));
-    expect(people.out).toContain('1 other group was only guessed (--verify)');
-    const program = await drmas([...words, '--json']);
-    expect(program.code).toBe(0);
-    expect(JSON.parse(program.out)).toMatchObject({ type: 'why', step: 2, from: 1, equal: true });
-    expect(await drmas(['why', run, '--step', '7'])).toMatchObject({
-      code: 2,
-      out: '',
-      err: `error: ${run} has no step 7; it has made the steps 1 to 2\n`,
-    });
+      expect(out).toMatch(new RegExp(`^${heading} +taught +score`, 'm'));
+    expect(out).toContain('1 other group was only guessed (--verify)');
   });
 });

@@ -15,7 +15,7 @@ import {
   type TrainingRun,
   type TurnChain,
   trainingSample,
-} from '../../../method/index.js';
+} from '../../src/method/index.js';
 import type { PolicyAnswers } from './answers.js';
 
 /**

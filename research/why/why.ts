@@ -12,7 +12,7 @@ import type { PlayProgress } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { type Episode, type EpisodeGroup, successOf, withoutUnscored } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
-import { keepState, loadCheckpoint, openTraining } from '../../../method/checkpoints.js';
+import { keepState, loadCheckpoint, openTraining } from '../../src/method/checkpoints.js';
 import {
   learnAgain,
   type Played,
@@ -22,14 +22,14 @@ import {
   type ReplayedStep,
   replayStep,
   type TrainingRun,
-} from '../../../method/index.js';
-import { estimatorOf, type Recipe, type RecipeDefinition } from '../../../method/recipe.js';
-import { type Checkpoint, RunDirectory } from '../../../method/store.js';
-import { openRun, prepareTasks, publishAll } from '../../run/open-run.js';
-import { requestReplay, requireSameData } from '../../run/request.js';
-import { resumeRun } from '../../run/resume-run.js';
-import { functionsListener } from '../../run/run-listeners.js';
-import { startingWeights } from '../../run/starting-weights.js';
+} from '../../src/method/index.js';
+import { estimatorOf, type Recipe, type RecipeDefinition } from '../../src/method/recipe.js';
+import { type Checkpoint, RunDirectory } from '../../src/method/store.js';
+import { openRun, prepareTasks, publishAll } from '../../src/runs/run/open-run.js';
+import { requestReplay, requireSameData } from '../../src/runs/run/request.js';
+import { resumeRun } from '../../src/runs/run/resume-run.js';
+import { functionsListener } from '../../src/runs/run/run-listeners.js';
+import { startingWeights } from '../../src/runs/run/starting-weights.js';
 import { type Answer, answersOf, countedAnswers, logprobOf, type PolicyAnswers, taskNamed } from './answers.js';
 import { guessedEffects } from './guess.js';
 

@@ -1,7 +1,7 @@
-/** The text of `drmas why`: the answers in question, and the parts of the step that taught them. */
+/** The text of an answer to "which episode taught this?": the answers in question, and the parts that taught them. */
 import { excerpt } from '@drmas/engine/host';
-import type { Cause, Effects, Why } from '../../../runs/studies.js';
-import { grouped, percent, significant, table, wrap } from '../text-layout.js';
+import { grouped, percent, significant, table, wrap } from '../../src/cli/reporter/text-layout.js';
+import type { Cause, Effects, Why } from './why.js';
 
 /** The most answers that are shown. */
 const SHOWN = 3;
