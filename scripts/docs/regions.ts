@@ -1,7 +1,7 @@
 /** The parts of pages that the code writes, by the name in their marks. */
 
 import { mean } from '@drmas/engine/math';
-import { type RefereeFinding, refereeCases } from '@drmas/tinker';
+import { type RefereeFinding, type RefereeReport, refereeCases } from '@drmas/tinker';
 import { amount } from '../../bench/report.js';
 import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
@@ -221,6 +221,7 @@ interface RefereeRun {
   /** ISO 8601. */
   readonly time: string;
   readonly seconds: number;
+  readonly speed?: RefereeReport['speed'];
   readonly findings: readonly Pick<RefereeFinding, 'name' | 'outcome' | 'detail'>[];
 }
 
@@ -238,13 +239,19 @@ const refereeMatrix: Region = {
       return found.outcome === 'pass' ? 'pass' : `**${found.outcome}**: ${found.detail}`;
     };
     const head = runs.map(({ server, time, seconds }) => `${server}, ${time.slice(0, 10)}, ${seconds} s`);
+    const speeds = runs.map(({ speed }) =>
+      speed === undefined ? 'not run' : `${Math.round(speed.sampled)} and ${Math.round(speed.trained)}`,
+    );
     return table(
       ['case', 'passes', ...head],
-      refereeCases.map(({ name, core, about }) => [
-        `\`${name}\`${core ? ' (core)' : ''}`,
-        about,
-        ...runs.map((run) => outcome(run, name)),
-      ]),
+      [
+        ...refereeCases.map(({ name, core, about }) => [
+          `\`${name}\`${core ? ' (core)' : ''}`,
+          about,
+          ...runs.map((run) => outcome(run, name)),
+        ]),
+        ['`--speed`', 'No rule: tokens a second sampled (32 at once) and trained (16 sequences of 64)', ...speeds],
+      ],
     );
   },
 };

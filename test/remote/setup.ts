@@ -12,6 +12,13 @@ import { SkyrlServer } from './server.js';
 /** The only pin that is installed with its dependencies: builds for GPUs have more of them than builds for CPUs. */
 const TORCH = 'torch==2.13.0';
 
+export const skyrlEnvironment = {
+  name: 'skyrl',
+  requirements: new URL('requirements.txt', import.meta.url),
+  further: [TORCH],
+  what: "SkyRL's server (1.6 GB with a CPU build of torch)",
+};
+
 export interface Remote {
   readonly url: string;
   /** Of the tiny Qwen3 that the server holds. */
@@ -27,12 +34,7 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const environment = await pythonEnvironment({
-    name: 'skyrl',
-    requirements: new URL('requirements.txt', import.meta.url),
-    further: [TORCH],
-    what: "SkyRL's server (1.6 GB with a CPU build of torch)",
-  });
+  const environment = await pythonEnvironment(skyrlEnvironment);
   if ('unavailable' in environment) {
     console.log(`SKIPPED: the tests against a real server, because ${environment.unavailable}`);
     project.provide('remote', environment);

@@ -2,6 +2,7 @@
 import { PROJECTIONS } from '@drmas/engine/contract';
 import type { SamplerResult } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import { onHost } from '../on-host.js';
+import { takesTime } from '../time-and-chance.js';
 import { type FakeDatum, type FakeModel, FakeModels, type PlayRequest, type Saved } from './models.js';
 import type { FakeBehaviour, FakeOptions, Fault } from './options.js';
 
@@ -48,8 +49,11 @@ const IN_ORDER = [
 interface Playing {
   readonly job: Job;
   readonly model: FakeModel;
-  readonly request: PlayRequest;
+  request: PlayRequest;
 }
+
+/** The adapters that a sampler holds at once, if it evicts. */
+const RESIDENT = 8;
 
 export class FakeEngine {
   readonly models = new Map<string, FakeModel>();
@@ -63,6 +67,10 @@ export class FakeEngine {
   readonly #futures = new Map<string, Promise<unknown>>();
   /** By model and number: request id and body. */
   readonly #numbered = new Map<string, { readonly id: string; readonly body: string }>();
+  /** For a sampler with a fault: the snapshots in the order of their use, and the weights that answered a prompt. */
+  readonly #sampled: string[] = [];
+  readonly #cached = new Map<string, Float32Array>();
+  #requests = 0;
   #jobs: Job[] = [];
   /** The work on earlier requests. */
   #last: Promise<void> = Promise.resolve();
@@ -156,6 +164,7 @@ export class FakeEngine {
 
   /** All requests so far, in order. Consecutive requests for samples are sampled together. */
   async #work(): Promise<void> {
+    if (this.#behaviour.sampler === 'mixed') await takesTime(20); // until a batch has come together
     const jobs = this.#jobs;
     this.#jobs = [];
     for (let at = 0; at < jobs.length; ) {
@@ -206,7 +215,7 @@ export class FakeEngine {
         return { type: 'load_weights' };
       }
       case 'save_weights_for_sampler':
-        return this.#snapshot(model);
+        return this.#snapshot(model, body);
       default:
         this.models.delete(model.id);
         return { type: 'unload_model' };
@@ -246,9 +255,10 @@ export class FakeEngine {
     };
   }
 
-  #snapshot(model: FakeModel): unknown {
-    const path = `tinker://${model.id}/${this.#name('snapshot')}`;
-    this.#snapshots.set(path, { model: model.id, weights: onHost(model.policy.trained).slice() });
+  #snapshot(model: FakeModel, { path: name }: Body): unknown {
+    const path = `tinker://${model.id}/${typeof name === 'string' ? name : this.#name('snapshot')}`;
+    const kept = this.#behaviour.sampler === 'name-kept' ? this.#snapshots.get(path) : undefined;
+    this.#snapshots.set(path, kept ?? { model: model.id, weights: onHost(model.policy.trained).slice() });
     model.loadedSnapshot = path;
     if (this.#behaviour.namesSnapshots) return { path, type: 'save_weights_for_sampler', sampling_session_id: null };
     const session = this.#name('sampling');
@@ -266,6 +276,9 @@ export class FakeEngine {
         return [];
       }
     });
+    const first = ready[0]?.request.policy;
+    if (this.#behaviour.sampler === 'mixed' && first !== undefined)
+      for (const each of ready) each.request = { ...each.request, policy: first };
     for (const base of this.#bases.values()) {
       const ofBase = ready.filter(({ model }) => model.of === base);
       const results = await base.play(ofBase.map(({ request }) => request));
@@ -297,7 +310,7 @@ export class FakeEngine {
     if (body.prompt_logprobs !== true || promptLogprobs === 'none') return null;
     const trained = onHost(model.policy.trained);
     const live = trained.slice();
-    const snapshot = this.#snapshots.get(request.policy) as Snapshot;
+    const snapshot = this.#snapshots.get(request.policy.replace(/#\d+$/, '')) as Snapshot;
     if (this.#behaviour.snapshots === 'isolated') trained.set(snapshot.weights);
     model.policy.weightsChanged();
     const logprobs = await this.#untempered(model, Int32Array.from(request.prompt), 1);
@@ -311,11 +324,12 @@ export class FakeEngine {
     const snapshot = path === undefined ? undefined : this.#snapshots.get(path);
     if (path === undefined || snapshot === undefined) throw this.#failure('Sampling session not found', 404);
     const model = this.#model(snapshot.model);
-    this.#showSnapshot(model, path, snapshot);
+    const prompt = (body.prompt as { chunks: { tokens: number[] }[] }).chunks.flatMap(({ tokens }) => tokens);
+    const policy = this.#showSnapshot(model, path, snapshot, String(prompt));
     const params = body.sampling_params as Record<string, number> & { stop?: number[] };
     const request = {
-      policy: path,
-      prompt: (body.prompt as { chunks: { tokens: number[] }[] }).chunks.flatMap(({ tokens }) => tokens),
+      policy,
+      prompt,
       stopTokens: this.#behaviour.stops ? (params.stop ?? []) : [],
       maxTokens: params.max_tokens as number,
       temperature: params.temperature ?? 1,
@@ -326,15 +340,33 @@ export class FakeEngine {
     return { model, request };
   }
 
-  /** Shows a snapshot to the sampler. Servers differ in the effect on the weights in training. */
-  #showSnapshot(model: FakeModel, path: string, snapshot: Snapshot): void {
+  /** Shows a snapshot to the sampler, by a name of the request's own. Servers differ in the effect on the weights in training. */
+  #showSnapshot(model: FakeModel, path: string, snapshot: Snapshot, prompt: string): string {
     if (this.#behaviour.snapshots === 'rolled-back' && model.loadedSnapshot !== path) {
       onHost(model.policy.trained).set(snapshot.weights);
       model.policy.weightsChanged();
       model.loadedSnapshot = path;
     }
     const weights = this.#behaviour.snapshots === 'isolated' ? snapshot.weights : onHost(model.policy.trained);
-    model.of.show(path, model.adapter, weights);
+    const key = `${path}#${this.#requests++}`;
+    model.of.show(key, model.adapter, this.#faultily(path, model, prompt, weights));
+    return key;
+  }
+
+  /** The weights that a sampler with a fault takes for a snapshot. */
+  #faultily(path: string, model: FakeModel, prompt: string, weights: Float32Array): Float32Array {
+    const { sampler } = this.#behaviour;
+    const [before, last] = this.#sampled.filter((each) => each.startsWith(`tinker://${model.id}/`)).slice(-2);
+    const evicted = this.#sampled.includes(path) && !this.#sampled.slice(-RESIDENT).includes(path);
+    if (last !== path || evicted) this.#sampled.push(path);
+    if (sampler === 'cached') {
+      const kept = this.#cached.get(`${model.id} ${prompt}`) ?? weights;
+      this.#cached.set(`${model.id} ${prompt}`, kept);
+      return kept;
+    }
+    if (sampler === 'behind' && last === path && before !== undefined && this.#requests % 2 === 0)
+      return this.#snapshots.get(before)?.weights ?? weights;
+    return sampler === 'scaled' && evicted ? weights.map((weight) => 2 * weight) : weights;
   }
 
   #model(id: string): FakeModel {

@@ -46,6 +46,13 @@ export interface FakeBehaviour {
   readonly loggedTemperature: 'one' | 'sampling';
   /** `rolled-back`: sampling a snapshot puts it in the place of the weights in training. `live`: it samples those. */
   readonly snapshots: 'isolated' | 'rolled-back' | 'live';
+  /**
+   * The faults of samplers that hold several adapters. `cached`: a prompt keeps the weights that first answered it.
+   * `name-kept`: a name keeps the weights that were first saved under it. `behind`: each second request gets the
+   * snapshot before. `mixed`: all requests of a batch get the first one's weights. `scaled`: an adapter that was evicted
+   * comes back with twice its weights.
+   */
+  readonly sampler: 'right' | 'cached' | 'name-kept' | 'behind' | 'mixed' | 'scaled';
   readonly seqIdIdempotent: boolean;
   readonly errors: 'detail' | 'error_message' | 'error';
   readonly emptyBatch: 'hang' | 'ok';
@@ -69,6 +76,7 @@ const hosted: FakeBehaviour = {
   promptLogprobs: 'all',
   loggedTemperature: 'one',
   snapshots: 'isolated',
+  sampler: 'right',
   seqIdIdempotent: true,
   errors: 'detail',
   emptyBatch: 'ok',

@@ -30,6 +30,7 @@ export const server = defineCommand({
     model: text('name', "the server's name of the base model (default: the first that it lists)"),
     reference: text('model', 'the same model on this machine: also compare log-probs with those that drmas computes'),
     case: repeated('name', 'only this case; may be repeated'),
+    speed: toggle('also measure how many tokens a second the server samples and trains'),
     hostile: toggle('also send a token outside the vocabulary, after which some servers must be restarted'),
     budget: integer(1, `seconds after which no further case begins (default: ${BUDGET_SECONDS})`),
     tolerance: decimal(
@@ -39,11 +40,13 @@ export const server = defineCommand({
   examples: [
     'drmas doctor server http://127.0.0.1:8000',
     'drmas doctor server http://127.0.0.1:8000 --reference models/tiny --json',
+    'drmas doctor server http://127.0.0.1:8000 --speed',
     'drmas doctor server http://127.0.0.1:8000 --case batches-add --case optimizer-state',
   ],
   async run(context, [url], flags) {
     const { environment, stdout, signal } = context;
-    const { profile, model, reference, case: cases, hostile, budget = BUDGET_SECONDS, tolerance = TOLERANCE } = flags;
+    const { profile, model, reference, case: cases, speed, hostile } = flags;
+    const { budget = BUDGET_SECONDS, tolerance = TOLERANCE } = flags;
     const checked = serverUrl('a server, such as http://127.0.0.1:8000').safeParse(url);
     if (!checked.success) throw new ArgumentError(`${url}: ${checked.error.issues[0]?.message}`);
     if (!(tolerance > 0)) throw new ArgumentError(`--tolerance: expected a number above 0, got ${tolerance}`);
@@ -69,6 +72,7 @@ export const server = defineCommand({
           profile,
           model,
           cases,
+          speed,
           hostile,
           budgetSeconds: budget,
           tolerance,
@@ -108,12 +112,14 @@ function findingLines({ name, core, outcome, detail }: RefereeFinding, screen: S
   return [head, ...wrap(visible(detail), screen.width - 20).map((line) => `${' '.repeat(20)}${line}`)];
 }
 
-function summary({ profile, seconds, findings }: RefereeReport): string {
+function summary({ profile, seconds, findings, speed }: RefereeReport): string {
   const counted = (['pass', 'known difference', 'differs', 'refused', 'not offered', 'not run'] as const)
     .map((outcome) => [outcome, findings.filter((finding) => finding.outcome === outcome).length] as const)
     .filter(([, count]) => count > 0)
     .map(([outcome, count]) => `${count} ${outcome}`);
   const wrong = findings.filter(fails).map(({ name }) => name);
   const core = wrong.length === 0 ? 'no core case (*) fails' : `core cases (*) that fail: ${wrong.join(', ')}`;
-  return `${findings.length} cases in ${seconds.toFixed(0)} s, profile ${profile}: ${counted.join(', ')}; ${core}`;
+  return `${findings.length} cases in ${seconds.toFixed(0)} s, profile ${profile}: ${counted.join(', ')}; ${core}${
+    speed ? `; ${Math.round(speed.sampled)} tokens/s sampled, ${Math.round(speed.trained)} trained` : ''
+  }`;
 }

@@ -56,9 +56,9 @@ export class ProbedModel {
     return { norm: gradientNormOf((await step.result(stepAnswer)).metrics), loss };
   }
 
-  /** A sampling session on a snapshot of the present weights. */
-  async snapshot(): Promise<string> {
-    const body = { sampling_session_seq_id: this.client.nextSampler() };
+  /** A sampling session on a snapshot of the present weights, which is given a name if there is one. */
+  async snapshot(name?: string): Promise<string> {
+    const body = name === undefined ? { sampling_session_seq_id: this.client.nextSampler() } : { path: name };
     const submitted = await this.model.submit('save_weights_for_sampler', body, { repeatable: true });
     const { sampling_session_id, path } = await submitted.result(savedAnswer);
     if (typeof sampling_session_id === 'string') return sampling_session_id;

@@ -2,6 +2,7 @@
 import { LONG, type ProbedModel, SHORT } from '../probe/probed-model.js';
 import type { ServerProfile } from '../server-profile.js';
 import { doneAnswer, samplingSessionAnswer, savedAnswer } from '../wire/answers.js';
+import { isKind } from '../wire/tinker-failure.js';
 import { define, differenceOf, NotOffered, type RefereeBench, type RefereeCase } from './referee-bench.js';
 
 const isolation = (profile: ServerProfile) => (profile.snapshotIsolation ? undefined : 'snapshots not isolated');
@@ -211,4 +212,101 @@ const sampling: readonly RefereeCase[] = [
   }),
 ];
 
-export const keepingCases: readonly RefereeCase[] = [...weights, ...sampling];
+/** @throws Differs unless samples that are drawn at once have the log-probs of their models' present weights */
+async function sampledFrom(bench: RefereeBench, what: string, ...drawn: readonly (readonly [ProbedModel, string])[]) {
+  const samples = await Promise.all(
+    drawn.map(([probed, session], seed) => probed.sample(session, PROMPT, 1, { seed })),
+  );
+  let got: number[] = [];
+  let expected: number[] = [];
+  for (const [i, { tokens, logprobs }] of samples.entries()) {
+    const [probed] = drawn[i] as (typeof drawn)[number];
+    const scored = await bench.score(probed, Int32Array.from([...PROMPT, ...tokens]));
+    got = [...got, ...logprobs];
+    expected = [...expected, ...scored.slice(PROMPT.length)];
+  }
+  bench.same(what, got, expected);
+}
+
+/** A model of which an earlier snapshot has been sampled. */
+async function trainedOn(bench: RefereeBench): Promise<ProbedModel> {
+  const { probed, session } = await sampled(bench);
+  await sampledFrom(bench, 'of the earlier snapshot', [probed, session]);
+  await bench.train(probed, LONG, 3);
+  return probed;
+}
+
+const LATER = 9;
+const AT_ONCE = 16;
+
+/** Faults of samplers that hold several adapters. Training then learns from the log-probs of other weights. */
+const adapters: readonly RefereeCase[] = [
+  define('sampling', 'core')(
+    'newer-snapshot',
+    'A newer snapshot answers the same prompt with its own weights, not from a cache.',
+    async (bench) => {
+      const probed = await trainedOn(bench);
+      await sampledFrom(bench, 'of the newer snapshot', [probed, await probed.snapshot()]);
+    },
+    isolation,
+  ),
+  define('sampling')(
+    'snapshot-name-again',
+    'A snapshot under a used name is refused, or has the newer weights.',
+    async (bench) => {
+      const { probed } = await sampled(bench);
+      const session = () => probed.snapshot('again');
+      await sampledFrom(bench, 'of the first snapshot', [probed, await session()]);
+      await bench.train(probed, LONG, 3);
+      try {
+        await sampledFrom(bench, 'of the second snapshot', [probed, await session()]);
+      } catch (error) {
+        if (!isKind(error, 'refused', 'lost', 'failed')) throw error;
+        bench.holds(`refused: ${error.message}`, true);
+      }
+    },
+    isolation,
+  ),
+  define('sampling')(
+    'newer-snapshot-everywhere',
+    `A newer snapshot gives all of ${AT_ONCE} samples at once; no replica is behind.`,
+    async (bench) => {
+      const probed = await trainedOn(bench);
+      const session = await probed.snapshot();
+      await sampledFrom(
+        bench,
+        'of the newer snapshot',
+        ...Array.from({ length: AT_ONCE }, () => [probed, session] as const),
+      );
+    },
+    isolation,
+  ),
+  define('sampling', 'core')(
+    'two-adapters-at-once',
+    'Samples of two adapters that are drawn at once have the weights of their own.',
+    async (bench) => {
+      const [one, other] = [await bench.model(), await bench.model(2)];
+      await bench.train(one, LONG, 3);
+      await bench.train(other, SHORT, 3);
+      const both = [[one, await one.snapshot()] as const, [other, await other.snapshot()] as const];
+      await sampledFrom(bench, 'of its own adapter', ...both, ...both, ...both, ...both);
+    },
+  ),
+  define('sampling')(
+    'snapshot-after-others',
+    `A snapshot has its weights after ${LATER} later ones of another adapter were sampled, which may evict it.`,
+    async (bench) => {
+      const { probed, session } = await sampled(bench);
+      await sampledFrom(bench, 'at first', [probed, session]);
+      const other = await bench.model(2);
+      for (let i = 0; i < LATER; i++) {
+        await bench.train(other, LONG, 1);
+        await other.sample(await other.snapshot(), PROMPT, 1);
+      }
+      await sampledFrom(bench, 'after the others', [probed, session]);
+    },
+    isolation,
+  ),
+];
+
+export const keepingCases: readonly RefereeCase[] = [...weights, ...sampling, ...adapters];

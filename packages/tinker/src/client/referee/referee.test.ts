@@ -99,6 +99,11 @@ describe('the referee', () => {
     [{ namesSnapshots: true }, 'snapshot-without-a-name', /a path/],
     [{ stops: false }, 'stop-tokens', /not so: the tokens up to the stop token/],
     [{ unloads: false }, 'unloaded-models-are-gone', /404/],
+    [{ sampler: 'cached' }, 'newer-snapshot', /of the newer snapshot \S+, expected 0/],
+    [{ sampler: 'name-kept' }, 'snapshot-name-again', /of the second snapshot \S+, expected 0/],
+    [{ sampler: 'behind' }, 'newer-snapshot-everywhere', /of the newer snapshot \S+, expected 0/],
+    [{ sampler: 'mixed' }, 'two-adapters-at-once', /of its own adapter \S+, expected 0/],
+    [{ sampler: 'scaled' }, 'snapshot-after-others', /after the others \S+, expected 0/],
   ];
   describe.each([
     ['daily', {}, broken.slice(0, 3)],

@@ -22,6 +22,7 @@ import {
   type RefereeCase,
 } from './referee-bench.js';
 import { requestCases } from './request-cases.js';
+import { measureSpeed, type ServerSpeed } from './speed.js';
 
 export const refereeCases: readonly RefereeCase[] = [...numberCases, ...keepingCases, ...requestCases];
 
@@ -46,6 +47,8 @@ export interface RefereeReport {
   readonly profile: string;
   readonly seconds: number;
   readonly findings: readonly RefereeFinding[];
+  /** If it was asked for. */
+  readonly speed?: ServerSpeed;
 }
 
 export interface RefereeRequest extends Pick<BenchOptions, 'reference'> {
@@ -59,6 +62,8 @@ export interface RefereeRequest extends Pick<BenchOptions, 'reference'> {
   readonly cases?: readonly string[] | undefined;
   /** Also runs the cases that can damage a server on which others train. */
   readonly hostile?: boolean | undefined;
+  /** Also measures the speed, before the cases. */
+  readonly speed?: boolean | undefined;
   /** Cases that have not begun after this time are not run. */
   readonly budgetSeconds: number;
   /** The largest difference of two log-probs that should be equal. Norms may differ by ten times this fraction. */
@@ -88,10 +93,13 @@ export async function referee(request: RefereeRequest): Promise<RefereeReport> {
     const profile = await profileOf(client, baseModel, isDrmas, request.profile);
     const raw = rawOf(url, apiKey);
     const findings: RefereeFinding[] = [];
+    const newBench = () => new RefereeBench({ client, baseModel, profile, tolerance, patienceMs, reference, raw });
+    // Before the cases: some servers keep the damage of a hostile one.
+    const speed = request.speed === true ? await speedOf(newBench()) : undefined;
     for (const one of chosen) {
       signal?.throwIfAborted();
       const begun = seconds();
-      const bench = new RefereeBench({ client, baseModel, profile, tolerance, patienceMs, reference, raw });
+      const bench = newBench();
       const not =
         begun >= budgetSeconds ? `after ${budgetSeconds} s` : one.hostile && !hostile ? '--hostile runs it' : '';
       const [outcome, detail] = not !== '' ? (['not run', not] as const) : await tried(one, bench);
@@ -100,7 +108,7 @@ export async function referee(request: RefereeRequest): Promise<RefereeReport> {
       findings.push(finding);
       onFinding?.(finding);
     }
-    return { url, model: baseModel, profile: profile.name, seconds: seconds(), findings };
+    return { url, model: baseModel, profile: profile.name, seconds: seconds(), findings, ...(speed && { speed }) };
   } finally {
     signal?.removeEventListener('abort', stop);
     client.close();
@@ -141,6 +149,15 @@ const rawOf =
       throw new TinkerError('unreachable', `${path}: no answer (${messageOf(error)})`);
     }
   };
+
+/** Measures the speed and gives the model back. */
+async function speedOf(bench: RefereeBench): Promise<ServerSpeed> {
+  try {
+    return await measureSpeed(bench);
+  } finally {
+    if (!bench.client.closed) await bench.close();
+  }
+}
 
 /** Runs a case and gives its models back. */
 async function tried(one: RefereeCase, bench: RefereeBench): Promise<readonly [RefereeOutcome, string]> {
