@@ -386,7 +386,10 @@ describe('traces', () => {
     const file = join(folder, 'recorded.jsonl');
     const withAll = played.map(({ turns, ...episode }) => ({
       ...episode,
-      turns: turns.map((turn) => ({ ...turn, valid: true })),
+      // An answer that a limit cut off is no demonstration, unless the limit is a few tokens.
+      turns: turns
+        .filter(({ finishReason, response }) => finishReason === 'stop' || response.length <= 8)
+        .map((turn) => ({ ...turn, valid: true })),
     }));
     await recordDemonstrations(file, withAll as never);
     const recorded = (await readFile(file, 'utf8')).trim().split('\n');

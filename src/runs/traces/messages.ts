@@ -40,23 +40,27 @@ export function answerOf(attribute: unknown, report: Report): Message | undefine
   if (isBroken(attribute) || value === undefined || value === null || value === 'null') return undefined;
   const answers = answersIn(attribute, value);
   const isOfChoices = answers.some(isChoice);
-  if (isUnfinished(answers[0])) report('unfinished');
+  reportEnd(answers[0], report);
   const [answer, ...more] = joined(messagesOf(isOfChoices ? answers.slice(0, 1) : answers, report));
   if (more.length > 0 || (isOfChoices && answers.length > 1)) report('choice');
   return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
 }
 
 /** Why an answer ended that its model had not ended. */
-const UNFINISHED = /^(?:length|max_?(?:output_?)?tokens|content[-_]filter|safety|error)$/i;
+const ENDS: readonly (readonly [UnreadReason, RegExp])[] = [
+  ['unfinished', /^(?:length|max_?(?:output_?)?tokens)$/i],
+  ['filtered', /^(?:content[-_]filter|safety|error)$/i],
+];
 
-/** Whether an answer, or the first of a list of reasons, says that the model had not ended it. */
-export function isUnfinished(value: unknown): boolean {
-  const read = jsonOf(value);
-  if (Array.isArray(read)) return isUnfinished(read[0]);
-  if (!isObject(read)) return typeof read === 'string' && UNFINISHED.test(read);
+/** Reports if an answer, or the first of a list of reasons, says that the model had not ended it. */
+export function reportEnd(value: unknown, report: Report): void {
+  const given = jsonOf(value);
+  const read = Array.isArray(given) ? given[0] : given;
+  if (typeof read === 'string') for (const [reason, pattern] of ENDS) if (pattern.test(read)) report(reason);
+  if (!isObject(read)) return;
   const reasons = [read.finish_reason, read.finishReason, read.stop_reason, read.stopReason, read.done_reason];
   const inner = [read.response_metadata, read.message, read.kwargs].filter(isObject);
-  return [...reasons, ...inner].some(isUnfinished);
+  for (const each of [...reasons, ...inner]) reportEnd(each, report);
 }
 
 /** The messages in an output: a text, a message, a list of choices, or the reply of an interface with one of these. */

@@ -2,7 +2,7 @@
 import { isObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
 import { agentName, isCall, isOfSdk, tokensOf, told } from './conventions.js';
-import { answerOf, conversationOf, instructionsOf, isUnfinished, type Report, toolsOf } from './messages.js';
+import { answerOf, conversationOf, instructionsOf, type Report, reportEnd, toolsOf } from './messages.js';
 import { jsonOf, type TraceSpan } from './span-fields.js';
 import { messagesInEvents } from './spans.js';
 import type { TracePlace, UnreadReason } from './unread.js';
@@ -115,6 +115,9 @@ function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): Trace
   return above;
 }
 
+/** A limit of so few tokens ends an answer on purpose, such as a single word. */
+const SHORTEST = 8;
+
 /** Reasons for which a call is read without a part of it. */
 const WITHOUT_A_PART: readonly UnreadReason[] = ['tool', 'choice', 'reasoning'];
 
@@ -142,7 +145,9 @@ function callOf(
   const called = answer?.toolCalls?.find(({ name }) => tools?.every((tool) => tool.name !== name) ?? true);
   if (called !== undefined) report('unlisted');
   if (answer === undefined) report('answer');
-  if (isUnfinished(told(attributes, 'finish'))) report('unfinished');
+  reportEnd(told(attributes, 'finish'), report);
+  const tokens = tokensOf(attributes);
+  if (tokens.written > 0 && tokens.written <= SHORTEST) unread.delete('unfinished');
   const [worst] = failed ? ['failed' as const] : [...unread].filter((reason) => !WITHOUT_A_PART.includes(reason));
   if (answer === undefined || worst !== undefined) return { unread: [worst ?? 'answer'] };
   const model = told(attributes, 'model');
@@ -152,7 +157,7 @@ function callOf(
     messages,
     ...(tools === undefined ? {} : { tools }),
     answer,
-    tokens: tokensOf(attributes),
+    tokens,
   };
   return { call, unread: [...unread] };
 }

@@ -54,9 +54,7 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     odd(output([{ type: 'reasoning', content: 'Hm' }])),
   ],
   unfinished: [
-    ...[['length'], '["content_filter"]', ['max_tokens']].map((reasons) =>
-      odd({ 'gen_ai.response.finish_reasons': reasons }),
-    ),
+    ...[['length'], '["length"]', ['max_tokens']].map((reasons) => odd({ 'gen_ai.response.finish_reasons': reasons })),
     odd({ 'gen_ai.output.messages': JSON.stringify([{ ...reply('Hel'), finish_reason: 'length' }]) }),
     ...[
       { choices: [{ index: 0, message: { role: 'assistant', content: 'Hel' }, finish_reason: 'length' }] },
@@ -69,6 +67,10 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
       'ai.response.text': 'H',
       'ai.response.finishReason': 'length',
     }),
+  ],
+  filtered: [
+    odd({ 'gen_ai.response.finish_reasons': ['content_filter'] }),
+    odd({ 'gen_ai.output.messages': JSON.stringify([{ ...reply('Hel'), finish_reason: 'content_filter' }]) }),
   ],
   cut: [odd(input('[{"role":"us')), odd({ 'gen_ai.output.messages': '[{"role":"assis' })],
   media: [
@@ -174,6 +176,13 @@ describe('what an import does not read', () => {
       const line = text.split('\n').length + 1;
       expect(await importTraces(file)).toMatchObject({ demonstrations: 4, unread: { line: { count: 2, line } } });
     }
+  });
+
+  it('is nothing of answers that a limit of few tokens ends on purpose', async () => {
+    const file = join(folder, 'traces.jsonl');
+    const word = { 'gen_ai.response.finish_reasons': ['length'], 'gen_ai.usage.output_tokens': 1 };
+    await writeFile(file, JSON.stringify(callIn('a', word)));
+    expect(await importTraces(file)).toMatchObject({ demonstrations: 1, unread: {} });
   });
 
   it('is nothing of spans whose parents are a circle', async () => {
