@@ -13,6 +13,7 @@ import { packageVersion } from '@drmas/engine/platform';
 import { referee } from '@drmas/tinker';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { serveTinker } from '../support/serve-tinker.js';
+import { timeOfDay } from '../support/time-and-chance.js';
 import { writeTinyQwen3 } from './model.js';
 import { SkyrlServer } from './server.js';
 import { skyrlEnvironment } from './setup.js';
@@ -33,7 +34,7 @@ async function record(
   server: string,
   request: Pick<Parameters<typeof referee>[0], 'url' | 'apiKey' | 'profile'>,
 ): Promise<string> {
-  const time = new Date().toISOString();
+  const time = new Date(timeOfDay()).toISOString();
   const settings = { budgetSeconds: 1200, tolerance: 1e-3, hostile: true, speed: true, reference };
   const { profile, seconds, findings, speed } = await referee({ ...request, ...settings });
   const short = findings.map(({ name, outcome, detail }) => ({ name, outcome, detail }));

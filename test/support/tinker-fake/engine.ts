@@ -340,7 +340,7 @@ export class FakeEngine {
     return { model, request };
   }
 
-  /** Shows a snapshot to the sampler, by a name of the request's own. Servers differ in the effect on the weights in training. */
+  /** Shows a snapshot to the sampler, by a name of the request's own. Servers differ in what training sees of it. */
   #showSnapshot(model: FakeModel, path: string, snapshot: Snapshot, prompt: string): string {
     if (this.#behaviour.snapshots === 'rolled-back' && model.loadedSnapshot !== path) {
       onHost(model.policy.trained).set(snapshot.weights);

@@ -49,8 +49,8 @@ export interface FakeBehaviour {
   /**
    * The faults of samplers that hold several adapters. `cached`: a prompt keeps the weights that first answered it.
    * `name-kept`: a name keeps the weights that were first saved under it. `behind`: each second request gets the
-   * snapshot before. `mixed`: all requests of a batch get the first one's weights. `scaled`: an adapter that was evicted
-   * comes back with twice its weights.
+   * snapshot before. `mixed`: all requests of a batch get the first one's weights. `scaled`: an adapter that was
+   * evicted comes back with twice its weights.
    */
   readonly sampler: 'right' | 'cached' | 'name-kept' | 'behind' | 'mixed' | 'scaled';
   readonly seqIdIdempotent: boolean;
