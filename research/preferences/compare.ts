@@ -1,9 +1,9 @@
 /**
- * One team that reads the preference, against a team for each preference, at the same number of steps in all. The plan is
- * research/plans/preferences.md.
+ * One team that reads the preference, against a team for each preference, at the same number of steps in all. The plan
+ * is research/plans/preferences.md.
  *
- *     DRMAS_KERNELS=native-avx2 npx tsx research/preferences/compare.ts [SEED ...] >> research/results/preferences.jsonl
- *     npx tsx research/preferences/compare.ts --summary
+ *     DRMAS_KERNELS=native-avx2 npx tsx research/preferences/compare.ts [SEED ...]
+ *     npx tsx research/preferences/compare.ts --summary   (of research/results/preferences.jsonl)
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
