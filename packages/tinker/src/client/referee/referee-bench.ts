@@ -98,8 +98,9 @@ export class RefereeBench {
     return new ProbedModel(client, model, this.profile.forward);
   }
 
-  /** Gives the models' places back. */
+  /** Gives the models' places back, unless the client is closed. */
   async close(): Promise<void> {
+    if (this.client.closed) return;
     for (const model of this.#models) await model.unload();
   }
 

@@ -155,7 +155,7 @@ async function speedOf(bench: RefereeBench): Promise<ServerSpeed> {
   try {
     return await measureSpeed(bench);
   } finally {
-    if (!bench.client.closed) await bench.close();
+    await bench.close();
   }
 }
 
@@ -172,7 +172,7 @@ async function tried(one: RefereeCase, bench: RefereeBench): Promise<readonly [R
     if (known === undefined) return [outcomeOf(error), error.message];
     return ['known difference', `${known} (${error.message})`];
   } finally {
-    if (!bench.client.closed) await bench.close();
+    await bench.close();
   }
 }
 
