@@ -236,7 +236,7 @@ export function withoutUnscored(played: readonly EpisodeGroup[]): readonly Episo
   return played.map(({ task, episodes }) => ({ task, episodes: episodes.filter((episode) => !isUnscored(episode)) }));
 }
 
-/** The groups of which an episode has a score, without their other episodes. */
+/** The groups that have an episode with a score, without their other episodes. */
 export const scoredGroups = (played: readonly EpisodeGroup[]): readonly EpisodeGroup[] =>
   withoutUnscored(played).filter(({ episodes }) => episodes.length > 0);
 
