@@ -10,7 +10,7 @@ import { holm, signFlipP } from '../../src/runs/analysis/paired-interval.js';
 import { readCells, trainingGains } from '../creditbench/page.js';
 import { type Comparison, compare, curveScore, LARGEST_P, lastScore, PartResults } from '../harness/analysis.js';
 import { jobsOf } from '../harness/declaration.js';
-import { fillPage } from '../harness/fill-page.js';
+import { fillTables } from '../harness/fill-tables.js';
 import { exactText, table } from '../harness/part-text.js';
 import { readResults } from '../harness/stored-result.js';
 import { questions } from '../questions/index.js';
@@ -81,7 +81,7 @@ const verdicts = OTHERS.map((name, i) => {
   return { name, mean: mean(means), worst: Math.min(...means), p: signFlipP(means), behind };
 });
 const adjusted = holm(verdicts.map(({ p }) => p));
-await fillPage('default.md', {
+await fillTables('default.md', {
   cells: table(
     ['', ...OTHERS.map((name) => `\`${name}\` minus \`drmas\`, points`), 'runs that fell: `drmas`, `ema`, `shrinkage`'],
     cells.map(({ label, gains, failures = [] }) => [label, ...gains.map(text), failures.join(', ')]),

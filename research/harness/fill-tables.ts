@@ -6,7 +6,7 @@ import { join } from 'node:path';
  * Writes each table between `<!-- results: NAME -->` and `<!-- end -->` of a page in docs/research.
  * @throws Error if the page lacks a marker
  */
-export async function fillPage(name: string, tables: Readonly<Record<string, string>>): Promise<void> {
+export async function fillTables(name: string, tables: Readonly<Record<string, string>>): Promise<void> {
   const page = join(import.meta.dirname, '../../docs/research', name);
   let text = await readFile(page, 'utf8');
   for (const [place, filled] of Object.entries(tables)) {

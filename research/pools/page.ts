@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compare } from '../harness/analysis.js';
-import { fillPage } from '../harness/fill-page.js';
+import { fillTables } from '../harness/fill-tables.js';
 import { table } from '../harness/part-text.js';
 
 interface Run {
@@ -46,7 +46,7 @@ const [game, team] = [await runsOf('pools.jsonl'), await runsOf('pools-2.jsonl')
 const head = ['', 'arm', 'minus `self`, ten pairs', 'exact p'];
 const pools = ['uniform', 'prioritised'];
 const atRate = (rate: number) => team.filter((run) => run.rate === rate);
-await fillPage('pools.md', {
+await fillTables('pools.md', {
   game: table(
     head,
     ['latest', ...pools].flatMap((arm) => [

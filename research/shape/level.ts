@@ -7,7 +7,7 @@
  */
 import { RandomStream } from '@drmas/engine/math';
 import { oneSidedP } from '../../src/runs/analysis/paired-interval.js';
-import { fillPage } from '../harness/fill-page.js';
+import { fillTables } from '../harness/fill-tables.js';
 import { table as markdown } from '../harness/part-text.js';
 import { ALPHA, leastSpread } from './verdict.js';
 
@@ -69,5 +69,5 @@ const table = markdown(
   ['case', ...PAIRS.flatMap((pairs) => [`plain, ${pairs} pairs`, `clipped, ${pairs} pairs`])],
   cases.map(([name, scores]) => [name, ...PAIRS.flatMap((pairs) => falseClaims(name, scores, pairs).map(percent))]),
 );
-if (process.argv.includes('--page')) await fillPage('shape.md', { level: table });
+if (process.argv.includes('--page')) await fillTables('shape.md', { level: table });
 else console.log(table);

@@ -16,7 +16,7 @@ import { mean } from '@drmas/engine/math';
 import { z } from 'zod';
 import { agent, choiceTable, defineRecipe, defineTeam, frozen, oneOf, type RecipeDefinition } from '../../src/index.js';
 import { oneSidedP } from '../../src/runs/analysis/paired-interval.js';
-import { fillPage } from '../harness/fill-page.js';
+import { fillTables } from '../harness/fill-tables.js';
 import { table as markdown } from '../harness/part-text.js';
 import { type Study, type StudyOptions, studyOf } from './study.js';
 import { ALPHA, leastSpread } from './verdict.js';
@@ -325,7 +325,7 @@ if (words.includes('--summary') || words.includes('--page')) {
     second: tableOf(second, PLANS.second),
     missed: missedTable(all),
   };
-  if (words.includes('--page')) await fillPage('shape.md', tables);
+  if (words.includes('--page')) await fillTables('shape.md', tables);
   else console.log(Object.values(tables).join('\n\n'));
 } else if (words.includes('shop')) console.log(JSON.stringify(await shopStudy()));
 else

@@ -13,7 +13,7 @@ import { z } from 'zod';
 import { agent, defineRecipe, defineTeam, oneOf, type Trace, tinyDecoder, train, user } from '../../src/index.js';
 import type { RandomStream } from '../../src/public/tasks.js';
 import { correlation } from '../harness/analysis.js';
-import { fillPage } from '../harness/fill-page.js';
+import { fillTables } from '../harness/fill-tables.js';
 import { table } from '../harness/part-text.js';
 import { type Why, why } from './why.js';
 
@@ -223,7 +223,7 @@ const { values, positionals } = parseArgs({
 if (values.page === true) {
   const head = ['fault', 'found first', 'guessed first'];
   const [first, second] = [await countsOf('why.jsonl'), await countsOf('why-2.jsonl')];
-  await fillPage('why.md', { first: table(head, first), second: table(head, second) });
+  await fillTables('why.md', { first: table(head, first), second: table(head, second) });
 } else
   for (const [name, fault] of Object.entries(faults)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue;

@@ -1,14 +1,14 @@
 /** Steps of a run that were made before, made again: with all their effects on models and progress, without a log. */
 import { EVENT_VERSION, type RunEvent, type Step } from '@drmas/engine/events';
-import type { Checkpoint } from '../store/checkpoint-files.js';
-import { saveCheckpoint } from './checkpoint.js';
-import type { Played } from './play/played.js';
-import type { RunLog, TrainingRun } from './run/run-state.js';
-import type { Progress } from './state/progress.js';
-import { learnStep } from './step/learn-step.js';
-import { playStep, positionAfter } from './step/play-step.js';
-import { advance, recordStep } from './step/record-step.js';
-import type { Learnt } from './update/update-policies.js';
+import type { Checkpoint } from '../../src/method/store/checkpoint-files.js';
+import { saveCheckpoint } from '../../src/method/training/checkpoint.js';
+import type { Played } from '../../src/method/training/play/played.js';
+import type { RunLog, TrainingRun } from '../../src/method/training/run/run-state.js';
+import type { Progress } from '../../src/method/training/state/progress.js';
+import { learnStep } from '../../src/method/training/step/learn-step.js';
+import { playStep, positionAfter } from '../../src/method/training/step/play-step.js';
+import { advance, recordStep } from '../../src/method/training/step/record-step.js';
+import type { Learnt } from '../../src/method/training/update/update-policies.js';
 
 /** A step that was made again. */
 export interface ReplayedStep {

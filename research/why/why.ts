@@ -12,17 +12,8 @@ import type { PlayProgress } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { type Episode, type EpisodeGroup, successOf, withoutUnscored } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
-import { keepState, loadCheckpoint, openTraining } from '../../src/method/checkpoints.js';
-import {
-  learnAgain,
-  type Played,
-  type Progress,
-  playEvaluation,
-  playStep,
-  type ReplayedStep,
-  replayStep,
-  type TrainingRun,
-} from '../../src/method/index.js';
+import { loadCheckpoint, openTraining } from '../../src/method/checkpoints.js';
+import { type Played, type Progress, playEvaluation, playStep, type TrainingRun } from '../../src/method/index.js';
 import { estimatorOf, type Recipe, type RecipeDefinition } from '../../src/method/recipe.js';
 import { type Checkpoint, RunDirectory } from '../../src/method/store.js';
 import { openRun, prepareTasks, publishAll } from '../../src/runs/run/open-run.js';
@@ -32,6 +23,7 @@ import { functionsListener } from '../../src/runs/run/run-listeners.js';
 import { startingWeights } from '../../src/runs/run/starting-weights.js';
 import { type Answer, answersOf, countedAnswers, logprobOf, type PolicyAnswers, taskNamed } from './answers.js';
 import { guessedEffects } from './guess.js';
+import { keepState, learnAgain, type ReplayedStep, replayStep } from './replay.js';
 
 /** The options of `why`. */
 export interface WhyOptions {

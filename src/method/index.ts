@@ -5,7 +5,6 @@ export { curriculumChecks, predictionsAfter } from './training/play/curriculum.j
 export { allFailedText, commonFailure, NO_SCORE, requireWorking } from './training/play/failures.js';
 export { goesOnAfter, type Played } from './training/play/played.js';
 export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
-export { learnAgain, type ReplayedStep, replayStep } from './training/replay.js';
 export { type Learner, withoutWaiting } from './training/run/learner.js';
 export { rolloutSettings } from './training/run/playing.js';
 export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
