@@ -46,6 +46,7 @@ interface Planted {
   readonly length?: number;
   readonly policy?: object;
   readonly training?: object;
+  readonly rollout?: object;
   /** A team of two agents: the checker reads what the solver wrote. */
   readonly two?: true;
   /** A long run whose kind another case shows: the daily tests leave it out. */
@@ -80,7 +81,7 @@ function teamOf({ play, reward, solver = {}, two }: Planted): Team {
 
 /** Runs a case. */
 function saidBy(planted: Planted) {
-  const { policy, training, texts = [], length = 1 } = planted;
+  const { policy, training, rollout, texts = [], length = 1 } = planted;
   const team = teamOf(planted);
   const model = choiceTable({ choices: [...LETTERS], features: [...LETTERS.map(featureOf), ...texts], length });
   const policies = Object.keys(team.agents).map((name) => {
@@ -100,6 +101,7 @@ function saidBy(planted: Planted) {
       ...training,
     },
     evaluation: { every: 30, tasks: 4, samples: 2 },
+    ...(rollout && { rollout }),
   };
   return saidIn(root, input as RecipeInput);
 }
@@ -362,6 +364,13 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { unmoved: /6\d % of the results of its tools are errors\. Mend the tools first/ },
   },
   'no fault, a tool that fails now and then': { ...withTool(0.1), training: long, said: {} },
+  'no fault, stale samples': { ...lottery, training: long, rollout: { staleness: 4 }, said: {} },
+  'stale samples': {
+    training: long,
+    rollout: { staleness: 4 },
+    policy: { optimizer: { type: 'adamw', learningRate: 1 } },
+    said: { 'nothing-learnt': /are 4 updates old\. A lower rollout\.staleness|all of them succeed/ },
+  },
   'a judge that is down': {
     reward: () => {
       throw new Error('the judge is down');

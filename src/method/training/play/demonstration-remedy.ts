@@ -6,7 +6,7 @@ import type { DemonstrationSource, RunSettings } from '../run/run-settings.js';
 import { drawTrace } from './step-tasks.js';
 
 /** Demonstrations that are looked at, and the length of the longest shown prompt. */
-const DRAWN = 64;
+const DRAWN = 256;
 const LONGEST = 300;
 
 /** A sentence on what to do about a failure of these groups. */
@@ -21,7 +21,8 @@ export function remedyBesideDemonstrations({
   warmStartShare,
 }: Pick<RunSettings, 'demonstrations' | 'warmStartShare'>): Remedy {
   return ({ reason, agent }, groups) => {
-    const shown = warmStartShare === undefined ? [] : shownTo(demonstrations, agent);
+    const drawn = warmStartShare === undefined ? [] : drawnDemonstrations(demonstrations);
+    const shown = drawn.filter((trace) => trace.agent === agent);
     if (reason !== 'invalid-output' || shown.length === 0) return remedyOfFailure(reason);
     const own = agent === undefined ? undefined : demonstrations.systemPrompts[agent];
     const seen = new Set(shown.map(({ system }) => own ?? system ?? ''));
@@ -34,11 +35,12 @@ export function remedyBesideDemonstrations({
   };
 }
 
-function shownTo({ sources: { train } }: DemonstrationSource, agent: string | undefined): Trace[] {
+/** Some demonstrations of the warm start. */
+export function drawnDemonstrations({ sources: { train } }: DemonstrationSource): Trace[] {
   const drawn = Array.from({ length: DRAWN }, (_, i) =>
     drawTrace(train, new RandomStream('demonstrations of advice', i), 'train'),
   );
-  return drawn.filter((trace) => trace !== undefined).filter((trace) => trace.agent === agent);
+  return drawn.filter((trace) => trace !== undefined);
 }
 
 const systemOf = ([first]: readonly Message[]) => (first?.role === 'system' ? first.content : '');

@@ -12,7 +12,7 @@ const TEAM_STEPS = 3;
 const AGENT_STEPS = 10;
 
 /** The parts of a step's event that show whether anything was learnt. */
-type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward'>;
+type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward' | 'staleness'>;
 
 /** The settings that decide who learns, and which remedy helps. */
 export interface SilenceSettings {
@@ -99,7 +99,7 @@ function remedyOfSampling({ temperature, topK, topP }: Sampling): string {
 
 /** The reason why no agent learns, and a remedy. @param always Whether no agent has ever learnt */
 function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): string {
-  const { groups, filter, episodes, agents: played } = lesson;
+  const { groups, filter, episodes, agents: played, staleness = 0 } = lesson;
   if (episodes !== undefined && episodes.failed === episodes.played)
     return 'every episode failed; the events of the failures have the reasons';
   if (episodes !== undefined && episodes.failed > episodes.played / 2)
@@ -115,6 +115,8 @@ function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): s
   const fault = allWrong + mixed === 0 ? '' : faultOfTexts(settings, lesson, always);
   if (fault !== '') return dropped + fault;
   const moves = Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING);
+  if (!isFiltered && moves && staleness > 0)
+    return `turns have advantages, but clipping removes the gradient: the weights that wrote them are ${staleness} updates old. A lower rollout.staleness or learning rate keeps them near.`;
   if (!isFiltered && moves)
     return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
   return dropped + reasonOfGroups(settings, lesson, always);
@@ -144,8 +146,8 @@ function faultOfTexts(
   const certain = samples.filter(([, { sampledEntropy = CERTAIN }]) => sampledEntropy < CERTAIN);
   if (certain.length < samples.length) return '';
   const names = certain.map(([agent]) => `'${agent}'`).join(', ');
-  if (always && warmStartShare !== undefined && groups.mixed + groups.allRight === 0)
-    return `the warm start has taught ${names} nearly the same text for a prompt, and it does not succeed. Compare the demonstrations with what the team's reward accepts.`;
+  if (always && warmStartShare !== undefined && groups.allWrong > 0)
+    return `the warm start has taught ${names} nearly the same text for a prompt, and it does not succeed in ${groups.allWrong} of ${groups.allWrong + groups.mixed + groups.allRight} groups. Compare the demonstrations with what the team's reward accepts. If they are right, a higher temperature or a shorter warm start.`;
   if (always)
     return `each answer of ${names} is nearly the same whenever it is sampled. A higher temperature${warmStartShare === undefined ? '' : ', or a shorter warm start'}.`;
   return `training has made ${names} nearly certain of each text, so the episodes of a task are the same. A lower learning rate, or an entropy bonus (entropyCoefficient), keeps the policy exploring; begin again from an earlier checkpoint.`;

@@ -17,6 +17,7 @@ import {
   partWarnings,
   unheardTeam,
 } from '../stability/step-warnings.js';
+import { demonstrationWarnings } from '../stability/taught-answers.js';
 import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/update-policies.js';
 import type { StepPosition } from './play-step.js';
@@ -61,9 +62,10 @@ export async function recordStep(
 ): Promise<void> {
   const recorded = stepEvents(run, played, learnt);
   const { events, fatal } = judgeStep(run, progress, recorded.at(-1) as Step, played, learnt);
+  const taught = demonstrationWarnings(run, played);
   const stop = fatal === undefined ? progress.stops.afterStep(recorded.at(-1) as Step, turnsOf(played)) : undefined;
   const failing = failureWarnings(progress.failing, played, remedyBesideDemonstrations(run));
-  for (const event of [...recorded, ...events, ...failing]) log.emit(event);
+  for (const event of [...recorded, ...taught, ...events, ...failing]) log.emit(event);
   progress.failing = failuresAfter(progress.failing, played);
   await keepStep(run.training, log, played, learnt);
   if (fatal !== undefined) throw new TrainingError(fatal);
