@@ -1,6 +1,5 @@
 /** Door of `method`: runs on disk: directory, event log, episodes, checkpoints. */
 export {
-  ABLATION,
   type AblationRecord,
   readAblation,
   requireSameAblation,
@@ -31,14 +30,16 @@ export {
 export { RunDirectory, type RunDirectoryOptions } from './store/run-directory.js';
 export { isAlive, LOCK, lockHolder, lockRun } from './store/run-lock.js';
 export {
+  ABLATION,
   CHECKPOINTS,
   defaultRunPath,
   EPISODES,
   EVENTS,
-  missingRunText,
+  missingRun,
   RECIPE,
   REFERENCES,
   requireFree,
+  requireRun,
   runsBeside,
   timeStamp,
 } from './store/run-path.js';

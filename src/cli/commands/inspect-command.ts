@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { LogError, messageOf, RunError } from '@drmas/engine/errors';
 import { codeOf, nodeFiles } from '@drmas/engine/platform';
-import { changedRecords, RECIPE } from '../../method/store.js';
+import { changedRecords, missingRun, RECIPE, runsBeside } from '../../method/store.js';
 import { collectLog, comparableEstimator, inspect } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -75,6 +75,8 @@ async function logAt(path: string): Promise<LogFiles> {
     if (logs.length > 0) return { path, files: logs.sort().map((name) => join(path, name)) };
   } catch (error) {
     if (error instanceof RunError || error instanceof LogError) throw error;
+    if (codeOf(error) === 'ENOENT' && (await runsBeside(nodeFiles, path)).length > 0)
+      throw await missingRun(nodeFiles, path);
     throw new LogError(codeOf(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error), { file: path });
   }
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });

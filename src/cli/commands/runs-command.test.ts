@@ -123,6 +123,6 @@ describe('drmas runs', () => {
 
   it('refuses a folder that is not there', async () => {
     const { code, err } = await drmas(['runs', join(folder, 'none')]);
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/cannot read .*none: ENOENT/) });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/there is no folder .*none \(known: /) });
   });
 });

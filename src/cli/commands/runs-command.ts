@@ -1,6 +1,6 @@
-import { messageOf, RunError } from '@drmas/engine/errors';
+import { messageOf } from '@drmas/engine/errors';
 import type { Headline } from '@drmas/engine/nouns';
-import { codeOf } from '@drmas/engine/platform';
+import { nodeFiles } from '@drmas/engine/platform';
 import { findRuns, RUNS, runState } from '../../dashboard/report.js';
 import { RunDirectory } from '../../method/store.js';
 import { type RunFacts, RunFactsReader, type RunState, type ScorePoint } from '../../runs/analysis.js';
@@ -55,13 +55,8 @@ export const runs = defineCommand({
  * @throws RunError when the folder was named and cannot be read
  */
 async function runPaths(folder: string | undefined): Promise<string[]> {
-  const path = folder ?? RUNS;
-  try {
-    return (await findRuns(path)).runs.map((run) => run.path);
-  } catch (error) {
-    if (folder === undefined && codeOf(error) === 'ENOENT') return [];
-    throw new RunError(`cannot read ${path}: ${messageOf(error)}`);
-  }
+  if (folder === undefined && !(await nodeFiles.exists(RUNS))) return [];
+  return (await findRuns(folder ?? RUNS)).runs.map((run) => run.path);
 }
 
 async function listedRun(path: string): Promise<RunRow | UnreadableRow> {

@@ -2,14 +2,15 @@ import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { RunError } from '@drmas/engine/errors';
-import { nodeFiles } from '@drmas/engine/platform';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { codeOf, nodeFiles } from '@drmas/engine/platform';
 import {
   ABLATION,
   type AblationRecord,
   EVENTS,
   isAlive,
   lockHolder,
+  missingRun,
   RECIPE,
   type RunRecord,
   type Variant,
@@ -39,7 +40,7 @@ interface FoundRuns {
 /**
  * Finds the runs of a folder and of the ablations in it. If the folder itself is a run or an ablation, finds that. The
  * result may have directories without a run; reading such a directory throws the reason.
- * @throws The error of the file system if the folder cannot be read
+ * @throws RunError if the folder cannot be read
  */
 export async function findRuns(folder: string): Promise<FoundRuns> {
   const name = basename(resolve(folder));
@@ -94,7 +95,10 @@ async function ablationRuns(path: string, ablation: string): Promise<FoundRuns> 
 }
 
 async function directoriesIn(path: string): Promise<string[]> {
-  const entries = await readdir(path, { withFileTypes: true });
+  const entries = await readdir(path, { withFileTypes: true }).catch(async (error: unknown) => {
+    if (codeOf(error) === 'ENOENT') throw await missingRun(nodeFiles, path, 'folder');
+    throw new RunError(`cannot read ${path}: ${messageOf(error)}`);
+  });
   const shown = (entry: Dirent) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith('.');
   return entries
     .filter(shown)

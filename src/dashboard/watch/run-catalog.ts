@@ -81,9 +81,7 @@ export class RunCatalog {
   async #look(): Promise<readonly ListedRun[]> {
     const folder = this.#folder;
     if (folder === undefined) return [];
-    const { runs, ablations } = await findRuns(folder).catch((error: unknown) => {
-      throw new RunError(`cannot read ${folder}: ${messageOf(error)}`);
-    });
+    const { runs, ablations } = await findRuns(folder);
     this.#found = new Map(runs.map((run) => [run.name, run]));
     this.#ablations = ablations;
     for (const name of this.#known.keys()) if (!this.#found.has(name)) this.#known.delete(name);

@@ -5,9 +5,7 @@ import { contentHash } from '@drmas/engine/disk';
 import { messageOf, RunError } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
-
-/** A directory with this file is an ablation. */
-export const ABLATION = 'ablation.json';
+import { ABLATION } from './run-path.js';
 
 const recordSchema = z.object({
   version: z.literal(1),

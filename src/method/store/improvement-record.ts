@@ -4,9 +4,8 @@ import { contentHash } from '@drmas/engine/disk';
 import { messageOf, RunError } from '@drmas/engine/errors';
 import type { Files } from '@drmas/engine/host';
 import { z } from 'zod';
+import { IMPROVEMENT } from './run-path.js';
 
-/** A directory with this file is an improvement. */
-const IMPROVEMENT = 'improvement.json';
 /** The accepted prompts, in the format of `--set @FILE`. */
 export const PROMPTS = 'prompts.json';
 const ROUNDS = 'rounds';

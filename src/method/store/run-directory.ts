@@ -23,11 +23,10 @@ import {
   DIGESTS,
   EPISODES,
   EVENTS,
-  missingRunText,
+  missingRun,
   RECIPE,
   REFERENCES,
   requireFree,
-  runsBeside,
   writing,
 } from './run-path.js';
 import { changedRecord, formatRecord, isAsWritten, parseRecord, type RunRecord } from './run-record.js';
@@ -106,7 +105,7 @@ export class RunDirectory {
   static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
     const text = await files.readText(join(path, RECIPE)).catch(async (error: unknown) => {
-      if (!(await files.exists(path))) throw new RunError(missingRunText(path, await runsBeside(files, path)));
+      if (!(await files.exists(path))) throw await missingRun(files, path);
       const why = codeOf(error) === 'ENOENT' ? `it has no ${RECIPE}` : messageOf(error);
       throw new RunError(`${path} is not a run: ${why}`);
     });

@@ -6,6 +6,9 @@ import { LOCK } from './run-lock.js';
 
 /** The names of the files and folders of a run's directory. */
 export const RECIPE = 'recipe.json';
+/** The records of an ablation and of an improvement, which have directories too. */
+export const ABLATION = 'ablation.json';
+export const IMPROVEMENT = 'improvement.json';
 export const EVENTS = 'events.jsonl';
 /** Sizes and SHA-256: one line for each episode file, and a last line for all events. */
 export const DIGESTS = 'digests.jsonl';
@@ -35,17 +38,32 @@ export async function freePath(files: Files, base: string, extension = ''): Prom
   }
 }
 
-/** The names of the runs in the folder of a path. */
+/** The names of the runs, ablations and improvements in the folder of a path. */
 export async function runsBeside(files: Files, path: string): Promise<string[]> {
   const folder = dirname(path);
   const names = await files.list(folder).catch(() => []);
-  const isRun = await Promise.all(names.map((name) => files.exists(join(folder, name, RECIPE))));
-  return names.filter((_, i) => isRun[i]).sort();
+  const records = [RECIPE, ABLATION, IMPROVEMENT];
+  const isRun = await Promise.all(
+    names.map((name) =>
+      Promise.all(records.map((record) => files.exists(join(folder, name, record)).catch(() => false))),
+    ),
+  );
+  return names.filter((_, i) => isRun[i]?.includes(true)).sort();
 }
 
-/** The message for a run that is not there. @param beside The runs beside it */
-export const missingRunText = (path: string, beside: readonly string[]) =>
-  `there is no run ${path}${suggestion(basename(path), beside) || '; `drmas runs` lists the runs of a folder'}`;
+/** The error for a run, or a folder of runs, that is not there: it names the runs beside it. */
+export async function missingRun(files: Files, path: string, what: 'run' | 'folder' = 'run'): Promise<RunError> {
+  const beside = suggestion(basename(path), await runsBeside(files, path));
+  const advice = what === 'run' ? '; `drmas runs` lists the runs of a folder' : '';
+  return new RunError(`there is no ${what} ${path}${beside || advice}`);
+}
+
+/** @throws RunError if there is no run in this directory */
+export async function requireRun(files: Files, path: string): Promise<void> {
+  if (await files.exists(join(path, RECIPE))) return;
+  if (!(await files.exists(path))) throw await missingRun(files, path);
+  throw new RunError(`${path} is not a run: it has no ${RECIPE}`);
+}
 
 /** The local time as `20260131-094501`. */
 export function timeStamp(now: Date): string {

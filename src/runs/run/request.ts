@@ -3,7 +3,7 @@ import { basename, dirname, extname, isAbsolute, join, sep } from 'node:path';
 import type { BackendDeclaration } from '@drmas/engine/backends';
 import { backendIdentity } from '@drmas/engine/contract';
 import { contentHash, isNoOptimizer, requireWhole, SEAL } from '@drmas/engine/disk';
-import { CheckpointError, isObject, RecipeError, RunError } from '@drmas/engine/errors';
+import { CheckpointError, isObject, RecipeError, RunError, suggestion } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import type { Secret } from '@drmas/engine/host';
 import type { AgentProfile } from '@drmas/engine/model';
@@ -30,7 +30,7 @@ import {
   withoutRemoved,
 } from '../../method/recipe-files.js';
 import type { Checkpoint, RunRecord } from '../../method/store.js';
-import { RECIPE, REFERENCES, RunDirectory } from '../../method/store.js';
+import { RECIPE, REFERENCES, RunDirectory, runsBeside } from '../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../composition/resolve-recipe.js';
 import { standard } from '../composition/standard.js';
 import { dataOf } from './begin-run.js';
@@ -50,7 +50,12 @@ export interface RecipeRequest {
 
 /** Loads a recipe that ships (by name), a recipe file (by path), or a program's definition. @throws RecipeError */
 export async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
-  if (typeof recipe === 'string') return loadRecipe(recipe);
+  if (typeof recipe === 'string')
+    return loadRecipe(recipe).catch(async (error: unknown) => {
+      const runs = isRecipeFile(recipe) ? [] : await runsBeside(nodeFiles, recipe);
+      if (!(error instanceof RecipeError) || runs.length === 0) throw error;
+      throw new RecipeError(`${error.message}; there is no such run either${suggestion(basename(recipe), runs)}`);
+    });
   const definition = await withLossModules(recipe);
   return { definition, name: recipe.input.name ?? recipe.input.team.name, source: PROGRAM, codeHash: '' };
 }

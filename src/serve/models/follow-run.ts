@@ -3,9 +3,9 @@ import { basename, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { contentHash, SEAL } from '@drmas/engine/disk';
 import type { AgentModel } from '@drmas/engine/endpoints';
-import { ArgumentError, CheckpointError, messageOf, RunError } from '@drmas/engine/errors';
+import { ArgumentError, CheckpointError, messageOf } from '@drmas/engine/errors';
 import type { Host } from '@drmas/engine/host';
-import { type Checkpoint, RECIPE, RunDirectory } from '../../method/store.js';
+import { type Checkpoint, RunDirectory, requireRun } from '../../method/store.js';
 import { checkpointOf } from '../../runs/index.js';
 import { type AgentModelsRequest, type OpenAgentModels, openAgentModels, wantedAgents } from './open-agent-models.js';
 
@@ -65,8 +65,7 @@ export async function followRun(
     throw new ArgumentError(
       `--follow serves the newest checkpoint: expected no --checkpoint or 'best', got '${chosen}'`,
     );
-  if (!(await host.files.exists(join(from, RECIPE))))
-    throw new RunError(`${from} is not a run: it has no ${RECIPE}, and --follow needs the directory of a run`);
+  await requireRun(host.files, from);
   wantedAgents(await RunDirectory.open(from), agent);
   const end = new AbortController();
   const signal = AbortSignal.any([host.signal, end.signal]);

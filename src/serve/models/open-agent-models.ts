@@ -12,7 +12,7 @@ import { kindOfType, readAgentProfile } from '@drmas/engine/model';
 import { startEngine } from '@drmas/engine/node';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
-import { agentModelPath, missingRunText, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
+import { agentModelPath, missingRun, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
 import { agentsOfRun, checkpointOf } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
 
@@ -254,8 +254,7 @@ async function refuseMissingRun(files: Host['files'], from: string): Promise<voi
   const folder = dirname(from);
   const isRunPath = from.split('/')[0] === 'runs'; // the folder of new runs
   if (folder === '.' || (await files.exists(from)) || !(isRunPath || (await files.exists(folder)))) return;
-  const runs = await runsBeside(files, from);
-  if (runs.length > 0 || isRunPath) throw new RunError(missingRunText(from, runs));
+  if (isRunPath || (await runsBeside(files, from)).length > 0) throw await missingRun(files, from);
 }
 
 /** An exported agent, or any other model, which then answers without a system prompt under its directory's name. */

@@ -1,7 +1,5 @@
-import { join } from 'node:path';
-import { RunError } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
-import { RECIPE, verifyRun } from '../../../method/store.js';
+import { requireRun, verifyRun } from '../../../method/store.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { toggle } from '../../flags.js';
 
@@ -14,7 +12,7 @@ export const verify = defineCommand({
   flags: { json: toggle('print the files as JSON') },
   examples: ['drmas doctor verify runs/first'],
   async run({ stdout }, [run], { json }) {
-    if (!(await nodeFiles.exists(join(run, RECIPE)))) throw new RunError(`${run} is not a run: it has no ${RECIPE}`);
+    await requireRun(nodeFiles, run);
     const parts = await verifyRun(run);
     const count = (wanted: string) => parts.filter(({ state }) => state === wanted).length;
     if (json === true) stdout.write(`${JSON.stringify({ type: 'verify', run, parts })}\n`);
