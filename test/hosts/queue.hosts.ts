@@ -1,7 +1,7 @@
 /** Episodes on a queue of several machines, which share nothing but a network that fails. */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { messageOf } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
@@ -46,10 +46,11 @@ it.skipIf(unavailable !== undefined)(
       );
     const files = { 'mine.ts': alone };
     const packed = join(program.main, '../../../..');
+    const modules = dirname(await realpath(join(packed, 'node_modules/zod')));
     const folders = {
       package: packed,
       'cache/native': join(cacheDirectory(), 'native'),
-      ...(await foldersBelowTmp([join(packed, 'packages/engine/native'), join(packed, 'node_modules')])),
+      ...(await foldersBelowTmp([join(packed, 'packages/engine/native'), modules])),
     };
     const redis = await network.add({ folders: { keys } });
     const [certificateFile, keyFile] = [join('/tmp/keys', 'cert.pem'), join('/tmp/keys', 'key.pem')];

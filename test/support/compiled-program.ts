@@ -23,7 +23,7 @@ export async function compiledProgram(): Promise<CompiledProgram> {
   for (const [name, folder] of Object.entries(LIBRARIES)) {
     await mkdir(join(root, folder), { recursive: true });
     await copyFile(join(repository, folder, 'package.json'), join(root, folder, 'package.json'));
-    await symlink(join(root, folder), join(modules, name), 'dir');
+    await symlink(join('../..', folder), join(modules, name), 'dir'); // relative: a host sees the package elsewhere
   }
   for (const name of await readdir(join(repository, 'node_modules')))
     if (name !== '@drmas') await symlink(join(repository, 'node_modules', name), join(modules, name), 'dir');
