@@ -60,6 +60,8 @@ function run([command = '', ...args]: readonly string[]): Promise<number> {
 }
 
 async function main(words: readonly string[]): Promise<number> {
+  const written = await run(['npm', 'run', '--silent', 'docs', '--', 'types']); // what most parts read
+  if (written !== 0) return written;
   const names =
     words.length === 0 ? Object.keys(parts) : words.flatMap((word) => (word === 'sources' ? SOURCES : word));
   const unknown = names.find((name) => parts[name] === undefined);

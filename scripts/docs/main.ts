@@ -1,5 +1,6 @@
 /**
- * `generate`: writes the generated pages, the generated parts of hand-written pages and the documented input types.
+ * `generate`: writes the generated pages and the generated parts of hand-written pages.
+ * `types`: writes the types of the options, which git does not keep, as the other commands do first.
  * `check`: fails if a generated text differs from the committed one, if a key of a recipe has no description, if a
  * TypeScript block of a page or a doc comment does not compile, if a public type has no sentence, if a link is dead,
  * if a fence or a table is broken, if a page names a command or a flag that does not exist, or if a page has an
@@ -24,9 +25,7 @@ import { testVectorsText } from './test-vectors.js';
 import { unknownCommands } from './typed-commands.js';
 import { wordsTable } from './words.js';
 
-/** The sources come first and one by one: they have to be written before a page that is made from compiled sources. */
 async function* generated(): AsyncGenerator<GeneratedFile> {
-  yield* inputTypes();
   yield settingsPage();
   yield dependenciesPage();
   yield await apiPage();
@@ -42,13 +41,15 @@ function current(path: string): string | undefined {
   }
 }
 
+function write({ path, text }: GeneratedFile): void {
+  if (current(path) === text) return;
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+  console.log(`wrote ${path}`);
+}
+
 async function generate(): Promise<void> {
-  for await (const { path, text } of generated()) {
-    if (current(path) === text) continue;
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-    console.log(`wrote ${path}`);
-  }
+  for await (const file of generated()) write(file);
 }
 
 async function check(): Promise<void> {
@@ -73,7 +74,9 @@ async function check(): Promise<void> {
 }
 
 const [command = 'generate'] = process.argv.slice(2);
+// Before the pages, some of which are made from compiled sources.
+if (command !== 'words') for (const file of inputTypes()) write(file);
 if (command === 'generate') await generate();
 else if (command === 'check') await check();
 else if (command === 'words') console.log(wordsTable());
-else throw new Error(`expected generate, check or words, got ${command}`);
+else if (command !== 'types') throw new Error(`expected generate, check, types or words, got ${command}`);

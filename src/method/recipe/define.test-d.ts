@@ -130,7 +130,7 @@ test('the written sections agree with the schemas', () => {
     readonly evaluation?: EvaluationInput | undefined;
     readonly backend?: BackendInput | undefined;
   }
-  // An error here means that settings-input.ts is older than the schemas. `npm run docs` writes it anew.
+  // An error here means that settings-input.ts is older than the schemas. `npm run check` writes it anew.
   expectTypeOf<Written>().toExtend<Pick<Accepted, keyof Written>>();
   expectTypeOf<Pick<Accepted, keyof Written>>().toExtend<Written>();
 });
