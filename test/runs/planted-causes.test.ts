@@ -270,7 +270,21 @@ const cases: Readonly<Record<string, Planted>> = {
     solver: { parse: (text: string) => JSON.parse(text) },
     said: {
       'evaluation.failures': /is not valid JSON/,
-      end: /every episode of step 1 failed alike: .*is not valid JSON/,
+      end: /every episode of step 1 failed alike: .*is not valid JSON.*\n.*\n +at Object\.parse .*planted-causes\.test\.ts:\d+/,
+    },
+  },
+  'a parser that reads a match that is not there': {
+    solver: { parse: (text: string) => (/answer: (.)/.exec(text) as RegExpExecArray)[1] },
+    said: {
+      'evaluation.failures': /null.*\n +at Object\.parse .*planted-causes\.test\.ts:\d+/,
+      end: /every episode of step 1 failed alike: .*null.*\n +at Object\.parse .*planted-causes\.test\.ts:\d+/,
+    },
+  },
+  'a parser that calls a function that is not there': {
+    solver: { parse: (text: string) => (text as unknown as { read: () => string }).read() },
+    said: {
+      'evaluation.failures': /text.read is not a function\n +at Object\.parse .*planted-causes\.test\.ts:\d+/,
+      end: /text.read is not a function\n +at Object\.parse .*planted-causes\.test\.ts:\d+/,
     },
   },
   'answers that are cut off': {
@@ -375,7 +389,10 @@ const cases: Readonly<Record<string, Planted>> = {
     reward: () => {
       throw new Error('the judge is down');
     },
-    said: { 'evaluation.failures': /the judge is down/, end: /\(reward\) the judge is down/ },
+    said: {
+      'evaluation.failures': /the judge is down/,
+      end: /\(reward\) the judge is down\n +at reward .*planted-causes\.test\.ts:\d+/,
+    },
   },
 };
 

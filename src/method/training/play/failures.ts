@@ -1,7 +1,14 @@
 import { TrainingError } from '@drmas/engine/errors';
 import type { Warning } from '@drmas/engine/events';
 import { percent, remedyOfFailure } from '@drmas/engine/host';
-import { type Episode, type EpisodeGroup, type Failure, isOfAgents, isUnscored } from '@drmas/engine/nouns';
+import {
+  type Episode,
+  type EpisodeGroup,
+  type Failure,
+  type FailureReason,
+  isOfAgents,
+  isUnscored,
+} from '@drmas/engine/nouns';
 import type { Remedy } from './demonstration-remedy.js';
 import type { Played } from './played.js';
 
@@ -16,10 +23,12 @@ export function commonFailure(groups: readonly Pick<EpisodeGroup, 'episodes'>[])
 
 const commonOf = ([most]: readonly FailureKind[]) => (most?.share === 1 ? most.first : undefined);
 
+/** Failures of which the team's code may be the cause: `play`, a reward, a parser. */
+const OF_CODE: ReadonlySet<string> = new Set(['error', 'reward', 'invalid-output'] satisfies FailureReason[]);
+
 /** The message for a person, with the place in the team's code if it is known. */
 export function failureText({ reason, message, stack }: Failure): string {
-  // A line of the team's code helps only if that code is at fault.
-  return `(${reason}) ${message}${stack === undefined || reason !== 'error' ? '' : `\n${stack}`}`;
+  return `(${reason}) ${message}${stack === undefined || !OF_CODE.has(reason) ? '' : `\n${stack}`}`;
 }
 
 /** The message of an error for `commonFailure`. */
