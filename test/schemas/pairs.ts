@@ -139,9 +139,63 @@ const schemas = fc.oneof(
   },
 );
 
+/** Addresses of documents and of the schemas in them, and references to these, to anchors and to places. */
+const documents = fc.constantFrom('https://example.com/root.json', 'https://example.com/sub/', 'root.json', 'urn:a:b');
+const ids = fc.constantFrom(
+  'x',
+  'sub/x',
+  './x',
+  '../x',
+  '/x',
+  'https://other.example/x',
+  'sub/',
+  'x#',
+  '//x/y',
+  'urn:c',
+);
+/** Of a schema between the document and a reference. Two schemas of one address would be ambiguous. */
+const betweens = fc.constantFrom('y', 'deep/y', '/y/', 'https://example.com/z/', 'urn:d');
+const references = fc.oneof(
+  ids,
+  betweens,
+  fc.constantFrom('#in', '#out', '#/$defs/in', '#/$defs/out', '#', 'root.json#out', 'root.json'),
+  fc.tuple(ids, fc.constantFrom('#in', '#/$defs/in', '#')).map(([id, place]) => id.replace('#', '') + place),
+  fc.constantFrom('https://example.com/root.json#/$defs/out', 'https://example.com/x', 'https://example.com/sub/x#in'),
+);
+
+/** Schemas whose parts have addresses of their own, from which their references start. */
+const addressed = fc.boolean().chain((isOld) => {
+  const [table, draft] = isOld
+    ? ['definitions', { $schema: 'http://json-schema.org/draft-07/schema#' }]
+    : ['$defs', {}];
+  const anchor = (name: string) => (isOld ? { $id: `#${name}` } : { $anchor: name });
+  const place = (reference: string) => reference.replace('$defs', table);
+  const type = types.map((one) => ({ type: one }));
+  const optional = (id: fc.Arbitrary<string>) =>
+    fc.option(id, { nil: undefined }).map(($id) => ($id === undefined ? {} : { $id }));
+  const referring = references.map((reference) => ({ $ref: place(reference) }));
+  const part = fc
+    .tuple(optional(ids), type, fc.constantFrom('#in', '#/$defs/in'), fc.boolean(), type)
+    .map(([id, inner, reference, isApart, own]) => ({
+      ...id,
+      [table]: { in: { ...anchor('in'), ...inner } },
+      ...(isApart ? { anyOf: [{ $ref: place(reference) }, own] } : own),
+    }));
+  return fc
+    .tuple(optional(documents), part, type, optional(betweens), fc.tuple(referring, referring, referring), values)
+    .map(([id, out, plain, between, [a, b, c], value]) => ({
+      ...draft,
+      ...id,
+      [table]: { part: out, out: { ...anchor('out'), ...plain }, other: { [table]: { in: plain } } },
+      properties: { a, b: { ...between, properties: { a: b }, items: c }, c: { const: value, default: { $id: 'x' } } },
+      additionalProperties: c,
+    }));
+});
+
 /** The same pairs for the same seed. */
 export function randomPairs(count: number, seed: number): Pair[] {
-  const pairs = fc.tuple(schemas, values).map(([schema, value]) => ({
+  const all = fc.oneof({ arbitrary: schemas, weight: 4 }, { arbitrary: addressed, weight: 1 });
+  const pairs = fc.tuple(all, values).map(([schema, value]) => ({
     schema: exactJson(schema),
     value: exactJson(value),
   }));

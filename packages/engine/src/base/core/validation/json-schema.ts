@@ -80,8 +80,9 @@ const isWhole = (value: unknown) => typeof value === 'bigint' || Number.isIntege
 const isMultiple: Comparison = (value, divisor) => {
   if (divisor <= 0) return true;
   if (isWhole(value) && isWhole(divisor)) return BigInt(value) % BigInt(divisor) === 0n;
+  if (isWhole(divisor)) return false;
   const quotient = Number(value) / Number(divisor);
-  return Math.abs(quotient - Math.round(quotient)) <= 1e-12 * Math.max(1, Math.abs(quotient));
+  return Math.abs(quotient - Math.round(quotient)) <= 1e-12 * Math.abs(quotient);
 };
 
 const types: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -123,7 +124,7 @@ function hasAll(value: Record<string, unknown>, names: readonly unknown[], check
   return names.every((name) => !isText(name) || Object.hasOwn(value, name));
 }
 
-const reference: Keyword = (value, operand, _, check) => check.fits(value, check.target(operand));
+const reference: Keyword = (value, operand, schema, check) => check.fits(value, check.target(operand, schema));
 
 const keywords: Readonly<Record<string, Keyword>> = {
   $ref: reference,
@@ -229,12 +230,32 @@ const isSchema = (value: unknown) => typeof value === 'boolean' || isObject(valu
 /** The keywords that a check reads; those of `unevaluated` restrict nothing. */
 export const schemaKeywords: readonly string[] = Object.keys(keywords);
 
+/** The address of a document without an `$id`. */
+const DOCUMENT = 'https://document.invalid/';
+/** Keywords with values, in which no schema stands, and with schemas by names, which are no keywords. */
+const VALUES = new Set(['enum', 'const', 'default', 'examples']);
+const TABLES = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependencies', 'dependentSchemas']);
+
+/** Where the schemas of a document are found. */
+interface Addresses {
+  /** Schemas by address, as `$id` says, and by address and anchor. */
+  readonly schemas: ReadonlyMap<string, unknown>;
+  /** The address from which the references of each schema start. */
+  readonly bases: ReadonlyMap<unknown, string>;
+}
+
+/** A reference as an address and what stands behind its `#`. A relative one starts at a base. */
+function addressOf(reference: string, base: string): { readonly address: string; readonly fragment: string } {
+  const [place = '', ...behind] = reference.split('#');
+  const address = place === '' ? base : URL.canParse(place, base) ? new URL(place, base).href : place;
+  return { address, fragment: behind.join('#') };
+}
+
 /** One check of a value against a schema. */
 class SchemaCheck {
   readonly #root: JsonSchema;
   readonly #patterns = new Map<string, RE2JS | undefined>();
-  /** Schemas by `$id` and `#anchor`. */
-  #named: ReadonlyMap<string, unknown> | undefined;
+  #addresses: Addresses | undefined;
   #steps = 0;
   #depth = 0;
   /** How many parts of the schema could not be read so far. */
@@ -257,11 +278,11 @@ class SchemaCheck {
     this.step();
     if (!isObject(schema)) return schema !== false;
     this.#depth++;
-    const alone = schema.$ref !== undefined && isOldDraft(this.#root) ? { $ref: schema.$ref } : schema;
-    for (const [name, operand] of Object.entries(alone)) {
+    const isAlone = schema.$ref !== undefined && isOldDraft(this.#root);
+    for (const [name, operand] of isAlone ? [['$ref', schema.$ref] as const] : Object.entries(schema)) {
       this.step();
       const keyword = Object.hasOwn(keywords, name) ? keywords[name] : undefined;
-      if (keyword !== undefined && !keyword(value, operand, alone, this)) {
+      if (keyword !== undefined && !keyword(value, operand, schema, this)) {
         this.#depth--;
         return false;
       }
@@ -284,21 +305,17 @@ class SchemaCheck {
   }
 
   /** The schema that a reference names; `true`, which restricts nothing, if it is not in this document. */
-  target(reference: unknown): unknown {
-    const found = isText(reference) ? this.#found(reference) : undefined;
-    return found ?? this.unread();
+  target(reference: unknown, schema: unknown): unknown {
+    return (isText(reference) ? this.#found(reference, schema) : undefined) ?? this.unread();
   }
 
-  #found(reference: string): unknown {
-    const { $id } = this.#root;
-    const place = isText($id) && reference.startsWith(`${$id}#`) ? reference.slice($id.length) : reference;
-    if (place === '#' || place === $id) return this.#root;
-    if (!place.startsWith('#/')) {
-      this.#named ??= this.#namedSchemas();
-      return this.#named.get(place);
-    }
-    let found: unknown = this.#root;
-    for (const part of place.slice(2).split('/')) {
+  #found(reference: string, schema: unknown): unknown {
+    this.#addresses ??= this.#readAddresses();
+    const { schemas, bases } = this.#addresses;
+    const { address, fragment } = addressOf(reference, bases.get(schema) ?? bases.get(this.#root) ?? DOCUMENT);
+    if (!fragment.startsWith('/')) return schemas.get(fragment === '' ? address : `${address}#${decoded(fragment)}`);
+    let found = schemas.get(address);
+    for (const part of fragment.slice(1).split('/')) {
       this.step();
       const key = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~');
       if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return undefined;
@@ -307,19 +324,29 @@ class SchemaCheck {
     return found;
   }
 
-  #namedSchemas(): ReadonlyMap<string, unknown> {
-    const named = new Map<string, unknown>();
-    const rest: unknown[] = [this.#root];
+  #readAddresses(): Addresses {
+    const schemas = new Map<string, unknown>([[DOCUMENT, this.#root]]);
+    const bases = new Map<unknown, string>();
+    const rest = [{ node: this.#root as unknown, base: DOCUMENT, isSchema: true }];
     for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
       this.step();
-      if (isObject(next)) {
-        for (const name of [next.$id, next.id]) if (isText(name)) named.set(name, next);
-        for (const name of [next.$anchor, next.$dynamicAnchor]) if (isText(name)) named.set(`#${name}`, next);
-      }
-      if (typeof next === 'object' && next !== null)
-        for (const inner of Object.values(next)) if (typeof inner === 'object' && inner !== null) rest.push(inner);
+      const { node, isSchema } = next;
+      let { base } = next;
+      if (typeof node !== 'object' || node === null) continue;
+      const { $id, id, $anchor, $dynamicAnchor } = isSchema ? tableOf(node) : {};
+      if (!('$ref' in node && isOldDraft(this.#root)))
+        for (const name of [id, $id].filter(isText)) {
+          const { address, fragment } = addressOf(name, base);
+          if (fragment === '') base = address;
+          schemas.set(fragment === '' ? address : `${address}#${fragment}`, node);
+        }
+      for (const name of [$anchor, $dynamicAnchor]) if (isText(name)) schemas.set(`${base}#${name}`, node);
+      bases.set(node, base);
+      for (const [name, inner] of Object.entries(node))
+        if (!isSchema || Array.isArray(node) || !VALUES.has(name))
+          rest.push({ node: inner, base, isSchema: !isSchema || Array.isArray(node) || !TABLES.has(name) });
     }
-    return named;
+    return { schemas, bases };
   }
 
   /** Whether a pattern occurs in a text; undefined for a pattern that linear time does not suffice for. */
