@@ -64,8 +64,8 @@ module.exports = {
     {
       name: 'studies-stand-apart',
       severity: 'error',
-      from: { path: '^src/runs/studies/(ablation|plan|inspect|improve)/', pathNot: TEST },
-      to: { path: '^src/runs/studies/(ablation|plan|inspect|improve)/', pathNot: '^src/runs/studies/$1/' },
+      from: { path: '^src/runs/studies/(ablation|plan|inspect)/', pathNot: TEST },
+      to: { path: '^src/runs/studies/(ablation|plan|inspect)/', pathNot: '^src/runs/studies/$1/' },
     },
     {
       name: 'nothing-imports-the-index',

@@ -25,7 +25,6 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'docs/watching-runs.md': 2500,
   'docs/trackers.md': 2000,
   'docs/using-trained-agents.md': 1200,
-  'docs/improving-prompts.md': 500,
   'docs/in-a-browser.md': 300,
   'docs/questions.md': 1000,
   'docs/beyond-one-machine.md': 1500,

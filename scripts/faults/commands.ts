@@ -1,12 +1,11 @@
 /**
- * SIGKILL of other commands at random moments: `learn`, `evaluate`, `improve`, `serve` and `serve --follow`. The files
+ * SIGKILL of other commands at random moments: `learn`, `evaluate`, `serve` and `serve --follow`. The files
  * that were there stay as they are, and the same command works afterwards, with the result of an undisturbed one.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
@@ -142,48 +141,6 @@ export function killedEvaluate(around: Surroundings): KilledCommand {
     requireSuccess(verified, 'doctor verify');
     if (treeOf(whole) !== before && !readdirSync(join(whole, 'episodes')).some((name) => name.startsWith('evaluate')))
       throw new Error('the evaluated run has changed');
-    return shown(end);
-  };
-}
-
-/** A language model that proposes the same prompt each time. */
-async function proposer(): Promise<{ readonly url: string; readonly server: Server }> {
-  const content = '<prompt>\n<solver>\n</prompt>';
-  const answer = { choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }], usage: {} };
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify(answer));
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  server.unref();
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, server };
-}
-
-/** `improve`, killed and resumed: the rounds and prompts of an undisturbed one. */
-export function killedImprove(around: Surroundings): KilledCommand {
-  const { root, environment } = around;
-  let undisturbed: Promise<{ files: string; url: string; seconds: number }> | undefined;
-  const wordsFor = (run: string, url: string) => {
-    const wishes = ['--agents', 'solver', '--proposals', '2', '--tasks', '4', '--samples', '1', '--threads', '1'];
-    return ['improve', 'math', '--endpoint', url, '--model', 'large', '--run', run, ...wishes, ...SMALL];
-  };
-  const first = async () => {
-    const { url } = await proposer();
-    const run = join(root, 'improved');
-    const end = await ended(drmas(wordsFor(run, url), environment));
-    requireSuccess(end, 'an undisturbed improve');
-    return { files: treeOf(run), url, seconds: end.seconds };
-  };
-  return async (run) => {
-    undisturbed ??= first();
-    const { files, url, seconds } = await undisturbed;
-    const end = await killedWithin(wordsFor(run, url), seconds, around);
-    const words = existsSync(join(run, 'improvement.json')) ? ['improve', run, '--threads', '1'] : wordsFor(run, url);
-    requireSuccess(await ended(drmas(words, environment)), words.join(' '));
-    if (treeOf(run) !== files) throw new Error('the files differ from those of an undisturbed improve');
     return shown(end);
   };
 }

@@ -20,7 +20,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { RandomStream } from '@drmas/engine/math';
-import { killedEvaluate, killedImprove, killedLearn, killedServe } from './commands.js';
+import { killedEvaluate, killedLearn, killedServe } from './commands.js';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 
 const { values } = parseArgs({
@@ -190,7 +190,6 @@ const tests: readonly Test[] = [
   { name: 'no space in a call of export', trials: [20, 2], trial: making('full', exporting) },
   { name: 'SIGKILL of learn, up to twice', trials: [24, 2], trial: killedLearn(around) },
   { name: 'SIGKILL of evaluate', trials: [24, 1], trial: killedEvaluate(around) },
-  { name: 'SIGKILL of improve', trials: [24, 2], trial: killedImprove(around) },
   { name: 'SIGKILL of serve, twice', trials: [20, 1], trial: killedServe(around, false) },
   { name: 'SIGKILL of serve --follow, twice', trials: [20, 1], trial: killedServe(around, true) },
   {

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { RunEvent } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
 import type { RunPlace } from '../runs/index.js';
-import type { forecastRun, improvePrompts } from '../runs/studies.js';
+import type { forecastRun } from '../runs/studies.js';
 import type { openDashboard } from './open-dashboard.js';
 import type { Stream } from './reporter/screen.js';
 
@@ -26,7 +26,6 @@ export interface CommandContext {
   /** This process, or a cluster. */
   readonly place: RunPlace;
   readonly forecastRun: typeof forecastRun;
-  readonly improvePrompts: typeof improvePrompts;
   readonly openDashboard: typeof openDashboard;
 }
 

@@ -71,7 +71,6 @@ async function drmas(words: readonly string[], place: Partial<RunPlace> = {}, si
     protect: <Result>(perform: () => Promise<Result>) => perform(),
     place: { ...short, ...place },
     forecastRun: () => Promise.reject(new Error('nothing to forecast')),
-    improvePrompts: () => Promise.reject(new Error('nothing to improve')),
     openDashboard: () => ({ show: () => {}, close: () => {} }),
   };
   return { code: await runCommandLine(context, words), out, err };

@@ -1,5 +1,5 @@
 import { thisProcess } from '../runs/index.js';
-import { forecastRun, improvePrompts } from '../runs/studies.js';
+import { forecastRun } from '../runs/studies.js';
 import { enableWatchdog } from '../teams/watchdog.js';
 import { runCommandLine } from './command-line.js';
 import { openDashboard } from './open-dashboard.js';
@@ -11,7 +11,7 @@ const stdout = words.includes('--json') || words[0] === 'mcp' ? reserveStdout(pr
 const ended = guardExit(process);
 void enableWatchdog();
 const stdin = () => ({ input: process.stdin, output: process.stdout });
-const replaceable = { place: thisProcess, forecastRun, improvePrompts, openDashboard };
+const replaceable = { place: thisProcess, forecastRun, openDashboard };
 const exitCode = await runCommandLine(
   { stdin, stdout, stderr, environment, ...replaceable, ...interruption(process) },
   words,

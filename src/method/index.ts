@@ -1,6 +1,6 @@
 /** Door of `method`: the training loop and its parts. */
 export { rewardRecord, type StepAdvantages, stepAdvantages } from './training/advantages/advantages.js';
-export { evaluationEvent, playEvaluation } from './training/evaluation/evaluate-policies.js';
+export { playEvaluation } from './training/evaluation/evaluate-policies.js';
 export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
 export { allFailedText, commonFailure, NO_SCORE, requireWorking } from './training/play/failures.js';
 export { goesOnAfter, type Played } from './training/play/played.js';

@@ -17,16 +17,6 @@ export {
   writeEpisodes,
 } from './store/episode-files.js';
 export { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, readRows, rowsAt } from './store/event-log.js';
-export {
-  type ImprovementRecord,
-  type ImprovementRound,
-  readImprovement,
-  readRounds,
-  requireSameImprovement,
-  writeImprovement,
-  writePrompts,
-  writeRound,
-} from './store/improvement-record.js';
 export { RunDirectory, type RunDirectoryOptions } from './store/run-directory.js';
 export { isAlive, LOCK, lockHolder, lockRun } from './store/run-lock.js';
 export {

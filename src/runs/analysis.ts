@@ -30,7 +30,7 @@ export {
   type MatchingGroup,
 } from './analysis/group-filter.js';
 export { EMBEDDED_ID, type EmbeddedReport, type EmbeddedRun, TextPool, unpack } from './analysis/packed-texts.js';
-export { bandOf, type PairedDifference, type PairedInterval, pairedDifferences } from './analysis/paired-interval.js';
+export { bandOf, type PairedDifference, pairedDifferences } from './analysis/paired-interval.js';
 export { type RunFacts, RunFactsReader, type ScorePoint } from './analysis/run-facts.js';
 export { type EventsByKind, emptyLog, extendLog } from './analysis/run-log.js';
 export {

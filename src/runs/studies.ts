@@ -1,4 +1,4 @@
-/** Door of `runs`: studies of several runs: ablation, plan, probe, inspection, improvement of prompts. */
+/** Door of `runs`: studies of several runs: ablation, plan, probe, inspection, demonstrations. */
 export { requireOwnAblation } from './run/stored-data.js';
 export {
   type AblateOptions,
@@ -24,9 +24,6 @@ export {
   type Speaker,
   speakerOfModule,
 } from './studies/demonstrate/speaker.js';
-export { type Improvement, type ImprovementResult, improvePrompts } from './studies/improve/improve-prompts.js';
-export { poolScore } from './studies/improve/prompt-pool.js';
-export { episodesOf, type ImprovementRequest, requestImprovement } from './studies/improve/request-improvement.js';
 export { collectLog } from './studies/inspect/collect-turns.js';
 export { comparableEstimator, type GroupFindings, type Inspection, inspect } from './studies/inspect/inspect-log.js';
 export { rehearsedTurns } from './studies/plan/dry-run.js';

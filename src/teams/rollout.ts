@@ -23,7 +23,6 @@ export type {
   MeasurePrompt,
   RolloutContext,
   RolloutSettings,
-  SystemPrompts,
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';

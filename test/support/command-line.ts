@@ -4,10 +4,9 @@ import type { CommandContext, Keyboard } from '../../src/cli/command-context.js'
 import { runCommandLine } from '../../src/cli/command-line.js';
 import { openDashboard } from '../../src/cli/open-dashboard.js';
 import { type RunPlace, thisProcess } from '../../src/runs/run/start-run.js';
-import { improvePrompts } from '../../src/runs/studies/improve/improve-prompts.js';
 import { forecastRun } from '../../src/runs/studies/plan/forecast-run.js';
 
-export interface Typed extends Partial<Pick<CommandContext, 'forecastRun' | 'improvePrompts' | 'openDashboard'>> {
+export interface Typed extends Partial<Pick<CommandContext, 'forecastRun' | 'openDashboard'>> {
   /** Functions of the place to replace. */
   readonly place?: Partial<RunPlace>;
   readonly signal?: AbortSignal;
@@ -21,11 +20,11 @@ export interface Typed extends Partial<Pick<CommandContext, 'forecastRun' | 'imp
 }
 
 /** The functions that tests may replace, as the program has them. */
-export const functions = { place: thisProcess, forecastRun, improvePrompts, openDashboard };
+export const functions = { place: thisProcess, forecastRun, openDashboard };
 
 export async function drmas(words: readonly string[], typed: Typed = {}) {
   let [out, err] = ['', ''];
-  const { place, forecastRun, improvePrompts, openDashboard } = { ...functions, ...typed };
+  const { place, forecastRun, openDashboard } = { ...functions, ...typed };
   const code = await runCommandLine(
     {
       stdout: { write: (text: string) => (out += text), isTTY: typed.screen },
@@ -36,7 +35,6 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
       protect: (work) => work(),
       place: { ...thisProcess, ...place },
       forecastRun,
-      improvePrompts,
       openDashboard,
     },
     words,

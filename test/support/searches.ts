@@ -46,7 +46,6 @@ export const queries: readonly (readonly [query: string, place: RegExp])[] = [
   ['images', /agents-elsewhere\.html#/],
   ['mac apple silicon', /servers\.html#a-mac|real-models\.html#/],
   ['same seed same result', /reliability\.html#|questions\.html#does-the-same-seed/],
-  ['optimize prompts GEPA', /improving-prompts\.html#/],
   ['Next.js', /using-trained-agents\.html#/],
   ['tokens per second', /benchmarks\.html#|questions\.html#how-many-tokens/],
   ['self-play opponent', /recipes\.html#opponents/],

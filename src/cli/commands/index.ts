@@ -17,7 +17,6 @@ import { serve } from './serving/serve-command.js';
 import { worker } from './serving/worker-command.js';
 import { demonstrate } from './studies/demonstrate-command.js';
 import { importCommand } from './studies/import-command.js';
-import { improve } from './studies/improve-command.js';
 import { learn } from './studies/learn-command.js';
 import { tasks } from './tasks-command.js';
 import { train } from './train-command.js';
@@ -29,7 +28,7 @@ import { watch } from './watch-command.js';
 /** The commands by the headings of the help, in its order. A new command is a file and a row here. */
 export const commandGroups: Readonly<Record<string, readonly Command[]>> = {
   'Start:': [init, recipes, tasks, plan, doctor],
-  'Train:': [train, resume, evaluate, ablate, improve],
+  'Train:': [train, resume, evaluate, ablate],
   'Watch:': [watch, report, runs, inspectLog, mcp],
   'Use the trained agents:': [exportPolicy, serve, chat],
   'Demonstrations:': [demonstrate, importCommand, learn],

@@ -12,7 +12,6 @@ beforeAll(async () => {
   for (const [name, record] of [
     ['first', 'recipe.json'],
     ['sweep', 'ablation.json'],
-    ['prompts', 'improvement.json'],
   ] as const) {
     await mkdir(join(root, name));
     await writeFile(join(root, name, record), '{}');
@@ -23,7 +22,6 @@ afterAll(() => rm(root, { recursive: true }));
 /** What a command needs besides a run. */
 const needed: Readonly<Record<string, readonly string[]>> = {
   export: ['--to', 'exported'],
-  improve: ['--endpoint', 'http://127.0.0.1:9/v1', '--model', 'none'],
   plan: ['math', '--play'],
   probe: ['math'],
 };
@@ -35,7 +33,7 @@ const more: readonly (readonly string[])[] = [
 ];
 
 const takesRun = (description: string) =>
-  /\b(run|runs|ablation|improvement|comparison)\b/.test(description) && !/--recipes/.test(description);
+  /\b(run|runs|ablation|comparison)\b/.test(description) && !/--recipes/.test(description);
 const words = [...commands, ...shortNames, ...formerCommands].flatMap(({ name, arguments: given = [], flags }) => {
   const own = given.some(({ description, words: count }) => takesRun(description) && count !== 'any number');
   const from = Object.entries(flags ?? {}).some(([flag, { description }]) => flag === 'from' && takesRun(description));
@@ -53,7 +51,6 @@ describe('a run that is not there', () => {
         'chat',
         'evaluate',
         'export',
-        'improve',
         'inspect',
         'plan',
         'resume',
@@ -68,7 +65,7 @@ describe('a run that is not there', () => {
   it.each([...words, ...more].map((each) => [each.join(' '), each] as const))('%s', async (_, typed) => {
     const at = typed.map((word) => (word === 'frist' || word === 'first' ? join(root, word) : word));
     const { code, err } = await drmas(at);
-    expect(err).toMatch(/^error: there is no .*; did you mean 'first'\? \(known: first, prompts, sweep\)$/m);
+    expect(err).toMatch(/^error: there is no .*; did you mean 'first'\? \(known: first, sweep\)$/m);
     expect(code).toBeGreaterThan(0);
   });
 });

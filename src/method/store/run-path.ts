@@ -6,9 +6,8 @@ import { LOCK } from './run-lock.js';
 
 /** The names of the files and folders of a run's directory. */
 export const RECIPE = 'recipe.json';
-/** The records of an ablation and of an improvement, which have directories too. */
+/** The record of an ablation, which has a directory too. */
 export const ABLATION = 'ablation.json';
-export const IMPROVEMENT = 'improvement.json';
 export const EVENTS = 'events.jsonl';
 /** Sizes and SHA-256: one line for each episode file, and a last line for all events. */
 export const DIGESTS = 'digests.jsonl';
@@ -38,11 +37,11 @@ export async function freePath(files: Files, base: string, extension = ''): Prom
   }
 }
 
-/** The names of the runs, ablations and improvements in the folder of a path. */
+/** The names of the runs and ablations in the folder of a path. */
 export async function runsBeside(files: Files, path: string): Promise<string[]> {
   const folder = dirname(path);
   const names = await files.list(folder).catch(() => []);
-  const records = [RECIPE, ABLATION, IMPROVEMENT];
+  const records = [RECIPE, ABLATION];
   const isRun = await Promise.all(
     names.map((name) =>
       Promise.all(records.map((record) => files.exists(join(folder, name, record)).catch(() => false))),

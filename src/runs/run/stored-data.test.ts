@@ -12,7 +12,6 @@ import { settingsSchema } from '../../method/recipe/recipe-schema.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { lockRun } from '../../method/store/run-lock.js';
 import { standard } from '../composition/standard.js';
-import { requestImprovement } from '../studies/improve/request-improvement.js';
 import { evaluate, resume, train } from './api.js';
 import { loadTeam } from './load-team.js';
 import { agentsOfRun, requestContinuation, requestEvaluation, requireServerOfRun, serverKeyOfRun } from './request.js';
@@ -193,9 +192,6 @@ const places: Readonly<Record<string, () => Promise<unknown>>> = {
   'ablation.json: recipe.source': () => ablation({ source: 'theirs.mjs' }),
   'ablation.json: recipe.overrides': () => ablation({ overrides: [`backend.url=${freshValue('url')}`] }),
   'ablation.json: vary, bundles': () => ablation({}, [freshValue('url')]),
-  'improvement.json: source': () => improvement({ source: 'theirs.mjs' }),
-  'improvement.json: overrides': () => improvement({ overrides: [`sampler.url=${freshValue('url')}`] }),
-  'improvement.json: endpoint.url': () => improvement({ endpoint: { url: freshValue('url'), model: 'm' } }),
   'checkpoints: tinker.json: url': async () => {
     const run = await strangersRun();
     return requireServerOfRun(run, freshValue('url'));
@@ -233,24 +229,6 @@ const ablation = (recipe: object, values: readonly string[] = []) =>
     recipe: { source: 'math', codeHash: '', overrides: [], ...recipe },
     vary: [{ key: 'assign.verifier.url', values: [...values] }],
   });
-
-function improvement(changes: object): Promise<unknown> {
-  const directory = mkdtempSync(join(root, 'improvement-'));
-  const record = {
-    version: 1,
-    source: 'math',
-    codeHash: '',
-    overrides: [],
-    endpoint: { url: 'https://api.openai.com/v1', model: 'm' },
-    agents: ['solver'],
-    proposals: 1,
-    tasks: 2,
-    samples: 1,
-    ...changes,
-  };
-  writeFileSync(join(directory, 'improvement.json'), JSON.stringify(record));
-  return requestImprovement(directory, {});
-}
 
 describe('the table of other places', () => {
   for (const { field, rule } of storedPlaces)

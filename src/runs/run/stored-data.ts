@@ -76,15 +76,6 @@ export const storedPlaces: readonly StoredField[] = [
   { field: 'ablation.json: recipe.source', effect: 'program', rule: 'refused', why: 'as in recipe.json' },
   { field: 'ablation.json: recipe.overrides', effect: 'request', rule: 'asked', why: 'settings, as above' },
   { field: 'ablation.json: vary, bundles', effect: 'request', rule: 'asked', why: 'settings, as above' },
-  { field: 'improvement.json: source', effect: 'program', rule: 'refused', why: 'as in recipe.json' },
-  { field: 'improvement.json: overrides', effect: 'request', rule: 'asked', why: 'settings, as above' },
-  {
-    field: 'improvement.json: endpoint.url',
-    effect: 'request',
-    rule: 'asked',
-    why: 'gets prompts and OPENAI_API_KEY',
-    service: OPENAI,
-  },
   {
     field: 'checkpoints: tinker.json: url',
     effect: 'request',

@@ -37,10 +37,10 @@ interface EpisodeAgents {
  * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
  */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
-  const { team, prompts: prompted } = episode.request;
+  const { team } = episode.request;
   const agents = Object.fromEntries(
     Object.entries(team.agents).map(([name, agent]) => {
-      const system = prompted?.[name] ?? context.agents[name]?.system;
+      const system = context.agents[name]?.system;
       return [name, system === undefined ? agent : { ...agent, system }];
     }),
   );

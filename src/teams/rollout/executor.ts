@@ -6,7 +6,7 @@ import pLimit from 'p-limit';
 import type { Team } from '../team/team.js';
 import { rewardTogether } from './group-reward.js';
 import { playEpisode } from './play-episode.js';
-import type { EpisodeRequest, Replay, RolloutContext, SystemPrompts, Versions } from './rollout-context.js';
+import type { EpisodeRequest, Replay, RolloutContext, Versions } from './rollout-context.js';
 
 /** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
@@ -25,8 +25,6 @@ interface GroupsRequest<Data = unknown> {
   readonly sampling?: Partial<Sampling> | undefined;
   /** The published versions that play, by policy; the last one of a policy that is not named. */
   readonly versions?: Versions | undefined;
-  /** The system prompts of agents that are to have another one than the recipe gives them. */
-  readonly prompts?: SystemPrompts | undefined;
   /** For each of the tasks the episode of it that is played again, from one of its turns on, as a group of one. */
   readonly replays?: readonly (Replay & Pick<EpisodeRequest, 'sample'>)[];
   /** See `EpisodeRequest.ready`. Only for an executor that says `waits`. */

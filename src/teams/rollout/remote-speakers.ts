@@ -16,7 +16,7 @@ import type { EpisodeRequest, RolloutContext, RolloutSettings } from './rollout-
 /** An episode to play, without what who plays it has itself. */
 export type PlayRequest = Pick<
   EpisodeRequest,
-  'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions' | 'prompts' | 'replay' | 'judged'
+  'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions' | 'replay' | 'judged'
 >;
 
 /** A request to a policy or to an endpoint. */

@@ -123,9 +123,6 @@ export interface RolloutContext extends RolloutSettings {
 /** Published versions of policies, by their names. */
 export type Versions = Readonly<Record<string, number>>;
 
-/** System prompts of agents, by their names. */
-export type SystemPrompts = Readonly<Record<string, string>>;
-
 /** An episode that is played again from one of its turns on, with everything before that turn as it was. */
 export interface Replay {
   /** The number of this replay of the episode, from 0: each has random numbers of its own. */
@@ -146,8 +143,6 @@ export interface EpisodeRequest<Data = unknown> {
   readonly sampling?: Partial<Sampling> | undefined;
   /** The published versions that play, by policy; the last one of a policy that is not named. */
   readonly versions?: Versions | undefined;
-  /** The system prompts of agents that are to have another one than the recipe gives them. */
-  readonly prompts?: SystemPrompts | undefined;
   /** Plays an episode of the same task, sample, phase and step again, to another end. */
   readonly replay?: Replay | undefined;
   /**

@@ -8,7 +8,6 @@ import { readSaved } from '@drmas/tinker/internal/client/saved-policy';
 import { readAblation, variantsOf } from '../../../src/method/store/ablation-record.js';
 import { Checkpoints } from '../../../src/method/store/checkpoint-files.js';
 import { readEpisodes } from '../../../src/method/store/episode-files.js';
-import { readImprovement, readRounds } from '../../../src/method/store/improvement-record.js';
 import { lockHolder } from '../../../src/method/store/run-lock.js';
 import { importTraces, readTracedTeam } from '../../../src/runs/traces/import-traces.js';
 import { memoryFiles } from '../../support/memory-files.js';
@@ -42,39 +41,6 @@ const ablation: Target = {
   async run(input) {
     const record = await readAblation(dirname(onDisk(input, 'ablation.json')));
     if (record !== undefined) variantsOf(record);
-  },
-};
-
-const improvement: Target = {
-  name: 'improvement-json',
-  seeds: [
-    JSON.stringify({
-      version: 1,
-      source: 'math',
-      codeHash: 'x',
-      overrides: [],
-      endpoint: { url: 'http://127.0.0.1:1/v1', model: 'm' },
-      agents: ['solver'],
-      proposals: 2,
-      tasks: 4,
-      samples: 2,
-    }),
-    JSON.stringify({
-      round: 0,
-      kept: true,
-      score: 0.5,
-      failures: ['x'],
-      brought: { solver: 'Solve.' },
-      comparison: { before: [0], after: [1], mean: 1, interval: { low: 0, high: 1, level: 0.95 } },
-    }),
-  ],
-  words: ['round', 'brought', 'scores', 'parent', 'null'],
-  inputs: 20_000,
-  async run(input) {
-    const failures: unknown[] = [];
-    await readImprovement(inMemory(input, 'improvement.json'), '').catch((error) => failures.push(error));
-    await readRounds(inMemory(input, 'rounds/000.json'), '').catch((error) => failures.push(error));
-    if (failures.length > 0) throw failures.at(-1);
   },
 };
 
@@ -185,4 +151,4 @@ const schema: Target = {
   },
 };
 
-export const stored = [ablation, improvement, cursor, savedPolicy, lock, episodes, tracedTeam, traces, schema];
+export const stored = [ablation, cursor, savedPolicy, lock, episodes, tracedTeam, traces, schema];
