@@ -7,7 +7,7 @@ import { endProcess, guardExit, interruption, reserveStdout } from './process-gu
 
 const { stderr, env: environment, argv } = process;
 const words = argv.slice(2);
-const stdout = words.includes('--json') || words[0] === 'mcp' ? reserveStdout(process) : process.stdout;
+const stdout = words.includes('--json') ? reserveStdout(process) : process.stdout;
 const ended = guardExit(process);
 void enableWatchdog();
 const stdin = () => ({ input: process.stdin, output: process.stdout });

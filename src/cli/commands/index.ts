@@ -12,7 +12,6 @@ import { report } from './report-command.js';
 import { resume } from './resume-command.js';
 import { runs } from './runs-command.js';
 import { chat } from './serving/chat-command.js';
-import { mcp } from './serving/mcp-command.js';
 import { serve } from './serving/serve-command.js';
 import { worker } from './serving/worker-command.js';
 import { demonstrate } from './studies/demonstrate-command.js';
@@ -29,7 +28,7 @@ import { watch } from './watch-command.js';
 export const commandGroups: Readonly<Record<string, readonly Command[]>> = {
   'Start:': [init, recipes, tasks, plan, doctor],
   'Train:': [train, resume, evaluate, ablate],
-  'Watch:': [watch, report, runs, inspectLog, mcp],
+  'Watch:': [watch, report, runs, inspectLog],
   'Use the trained agents:': [exportPolicy, serve, chat],
   'Demonstrations:': [demonstrate, importCommand, learn],
 };
