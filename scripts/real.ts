@@ -46,7 +46,7 @@ await runProgram(USAGE, async () => {
     ...(threads === undefined ? [] : ['--threads', threads]),
     ...(device === undefined ? [] : ['--device', device]),
   ];
-  if (values['dry-run']) return drmas('plan', 'words', '--measure', '--concurrency', '1', ...chosen);
+  if (values['dry-run']) return drmas('plan', 'words', '--play', '--tasks', '4', ...chosen);
   for (const estimator of ['drmas', 'grpo']) {
     const place = join(to, `${estimator}-${seed}`);
     drmas('train', 'words', ...chosen, '--set', `advantage.type=${estimator}`, '--run', place, '--resume');

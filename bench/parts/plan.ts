@@ -1,4 +1,4 @@
-/** Forecasts of `drmas plan` compared with runs: other numbers of episodes at once, tools, a step played ahead. */
+/** Forecasts of `drmas plan --play` compared with runs, without tools and with slow ones. */
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RunEvent } from '@drmas/engine/events';
@@ -6,9 +6,7 @@ import { nodeHost } from '@drmas/engine/platform';
 import { defineRecipe, type RecipeDefinition } from '../../src/method/recipe/define.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { train } from '../../src/runs/run/api.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
-import { forecastAsItIs } from '../../src/runs/studies/plan/forecast.js';
-import { measureMachine } from '../../src/runs/studies/plan/measure-machine.js';
+import { forecastRun } from '../../src/runs/studies/plan/forecast-run.js';
 import { calculatorRecipe } from '../calculator.js';
 import { type Context, withDirectory } from '../context.js';
 
@@ -22,8 +20,7 @@ const KINDS = [
 ] as const;
 type Kind = (typeof KINDS)[number];
 const WARM_START_STEPS = 100;
-const PROBE_SECONDS = 12;
-const AT_ONCE = [1, 16, 128];
+const TASKS = 32;
 /** How far a forecast may be off. */
 const WITHIN = 0.2;
 
@@ -36,23 +33,15 @@ export async function benchPlan({ options, results, say }: Context): Promise<voi
         const { toolsMs, steps } = kind;
         const shape = toolsMs === 0 ? 'calculator' : `calculator, tools of ${toolsMs} ms`;
         const definition = withTools(kind);
-        const recipe = resolveRecipe(definition, {});
-        const tasks = await prepareTasks(recipe);
-        const measured = await measureMachine(recipe, tasks, nodeHost({ threads }), { seconds: PROBE_SECONDS });
-        for (const atOnce of AT_ONCE)
-          for (const staleness of toolsMs === 0 ? [0] : [0, 1]) {
-            const what = `${atOnce} at once${staleness === 0 ? '' : ', one ahead'}`;
-            const set = [`training.concurrency=${atOnce}`, `rollout.staleness=${staleness}`];
-            const forecast = forecastAsItIs(resolveRecipe(definition, { overrides: set }), measured, measured.machine);
-            const run = join(directory, `${repetition}-${toolsMs}-${atOnce}-${staleness}`);
-            const { events } = await train(definition, { run, threads, set });
-            const [said, took] = [forecast.stepSeconds * steps, stepSeconds(events, kind)];
-            say(`plan ${shape}, ${what}: forecast ${said.toFixed(2)} s, run ${took.toFixed(2)} s`);
-            const known = forecasts.get(`${shape} ${what}`) ?? { shape, what, forecasts: [], runs: [] };
-            known.forecasts.push(said);
-            known.runs.push(took);
-            forecasts.set(`${shape} ${what}`, known);
-          }
+        const host = nodeHost({ threads });
+        const { time } = await forecastRun(resolveRecipe(definition, {}), host, { play: { tasks: TASKS } });
+        const { events } = await train(definition, { run: join(directory, `${repetition}-${toolsMs}`), threads });
+        const [said, took] = [(time?.stepSeconds ?? 0) * steps, stepSeconds(events, kind)];
+        say(`plan ${shape}: forecast ${said.toFixed(2)} s, run ${took.toFixed(2)} s`);
+        const known = forecasts.get(shape) ?? { shape, forecasts: [], runs: [] };
+        known.forecasts.push(said);
+        known.runs.push(took);
+        forecasts.set(shape, known);
       }
     }
     // Other work makes both longer, never shorter: the fastest of each is compared.
@@ -60,8 +49,8 @@ export async function benchPlan({ options, results, say }: Context): Promise<voi
       ...one,
       value: Math.min(...one.forecasts) / Math.min(...one.runs),
     }));
-    for (const { shape, what, value } of all)
-      results.ratios.push({ part: 'plan', shape, what: `forecast / run, ${what}`, value, clean: undefined });
+    for (const { shape, value } of all)
+      results.ratios.push({ part: 'plan', shape, what: 'forecast / run', value, clean: undefined });
     const near = all.filter(({ value }) => Math.abs(value - 1) <= WITHIN).length;
     say(
       `plan: ${near} of ${all.length} forecasts are within ${100 * WITHIN} % of the run, fastest of ${options.repetitions}`,
@@ -71,7 +60,6 @@ export async function benchPlan({ options, results, say }: Context): Promise<voi
 
 interface Forecasts {
   readonly shape: string;
-  readonly what: string;
   /** Seconds of the compared steps, as they were forecast and as they were. */
   readonly forecasts: number[];
   readonly runs: number[];

@@ -87,22 +87,6 @@ export const list = (value: string, description: string): Flag<readonly string[]
   parse: (words) => words.split(',').map((word) => word.trim()),
 });
 
-/** Integers of a range, separated by commas. */
-export const numbers = (
-  value: string,
-  [low, high]: readonly [number, number],
-  description: string,
-): Flag<readonly number[] | undefined> => ({
-  value,
-  description,
-  parse: (words) =>
-    words.split(',').map((word) => {
-      const number = Number(word);
-      if (word.trim() !== '' && Number.isSafeInteger(number) && number >= low && number <= high) return number;
-      throw new InvalidArgumentError(`expected integers from ${low} to ${high}, such as 1,16,256, got '${words}'`);
-    }),
-});
-
 /** A flag that may be typed several times. */
 export const repeated = (value: string, description: string): Flag<readonly string[]> => ({
   value,

@@ -21,7 +21,7 @@ export type { PlannedRollouts, Requirement, Signal, SignalSettings } from './tra
 export { firstWeights, trainedModels } from './training/run/trained-models.js';
 export type { TurnChain } from './training/samples/chains.js';
 export { scoreTurns, trainingSample } from './training/samples/training-samples.js';
-export { playSignals, wantedSignals } from './training/signals/index.js';
+export { wantedSignals } from './training/signals/index.js';
 export type { ReferenceStore } from './training/signals/open-training.js';
 export { trainingRun } from './training/signals/training-run.js';
 export { measureInflation } from './training/stability/measured-inflation.js';

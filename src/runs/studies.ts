@@ -27,7 +27,6 @@ export {
 export { collectLog } from './studies/inspect/collect-turns.js';
 export { comparableEstimator, type GroupFindings, type Inspection, inspect } from './studies/inspect/inspect-log.js';
 export { rehearsedTurns } from './studies/plan/dry-run.js';
-export { type ForecastRequest, forecastRun, type MeasuredRun, type RunForecast } from './studies/plan/forecast-run.js';
-export { readMachine, requireSavePath, writeMachine } from './studies/plan/machine.js';
+export { type ForecastRequest, forecastRun, type RunForecast } from './studies/plan/forecast-run.js';
 export type { ProbeReport } from './studies/plan/probe/probe-recipe.js';
 export type { Tokens } from './studies/plan/token-budget.js';

@@ -214,7 +214,6 @@ describe('init --model', () => {
     expect(team).toContain(`lora(checkpoint('../the model\\'s.gguf'), { rank: 16 })`);
     const written = [team, await readFile(join(there, 'README.md'), 'utf8')].join();
     expect(written).not.toContain('{{');
-    expect(written).toContain('drmas plan\n   team.ts --measure');
     const plan = JSON.parse((await drmas(['plan', join(there, 'team.ts'), '--json'])).out);
     expect(plan).toMatchObject({ type: 'plan' });
     const run = join(root, 'run-on-model');

@@ -40,10 +40,9 @@ const TOY = {
 };
 const LANGUAGE_MODEL = {
   training: 'minutes to hours, by the size of the model',
-  plan: 'plays 32 tasks: will reinforcement help?',
-  about: `The agents are adapters on the model in \`checkpoint(...)\`; its path starts at the recipe's file. \`npx drmas plan
-   <recipe> --measure\` says in a minute how long the run takes. A model that does not keep to the form of an answer needs
-   demonstrations: \`trace\` and \`warmStart\`.`,
+  plan: 'plays 32 tasks: will reinforcement help, and how long does it take?',
+  about: `The agents are adapters on the model in \`checkpoint(...)\`; its path starts at the recipe's file. A model that
+   does not keep to the form of an answer needs demonstrations: \`trace\` and \`warmStart\`.`,
 };
 
 /** The model of a project. */

@@ -31,7 +31,7 @@ export const train = defineCommand({
   name: 'train',
   description: 'train a team',
   details:
-    'trains a recipe that ships, by name, or a recipe in a TypeScript file. `--set key=value` changes a setting. `--watch` also serves the dashboard of the run. `drmas plan` forecasts tokens and memory, and with `--play` or `--measure` the time',
+    'trains a recipe that ships, by name, or a recipe in a TypeScript file. `--set key=value` changes a setting. `--watch` also serves the dashboard of the run. `drmas plan` forecasts tokens and memory, and with `--play` the time',
   arguments: [argument('recipe', 'name of a recipe that ships, or a TypeScript file')],
   flags: {
     set,

@@ -1,8 +1,8 @@
-/** The text of `drmas plan`: a run's tokens and memory, and its time if something was played or measured. */
+/** The text of `drmas plan`: a run's tokens and memory, and its time if something was played. */
 
 import { messageText, turnText } from '@drmas/engine/nouns';
 import type { StoredEpisode } from '../../../method/store.js';
-import type { MeasuredRun, ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js';
+import type { ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js';
 import { describeTask } from '../conversation-printer.js';
 import { expectedLines } from '../score-printer.js';
 import { labelled } from '../start-printer.js';
@@ -10,7 +10,7 @@ import { byteText, duration, grouped, percent, short, significant, table, visibl
 
 export function planLines(plan: RunForecast, width: number): string[] {
   const { recipe, steps, tokens, agents, countedFrom, memory, memoryByDevice = {}, memoryElsewhere, notes } = plan;
-  const { played, measured } = plan;
+  const { played } = plan;
   const { episodes } = tokens;
   const trains = isTraining(plan);
   const head = [
@@ -57,7 +57,6 @@ export function planLines(plan: RunForecast, width: number): string[] {
     ...policyLines(plan, width),
     ...(memoryElsewhere === undefined ? [] : wrap(memoryElsewhere, width)),
     ...(played === undefined ? [] : ['', ...playedLines(played, width, trains)]),
-    ...(measured === undefined ? [] : ['', ...measuredLines(measured, width)]),
     '',
     ...notes.flatMap((note) => wrap(note, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))),
   ];
@@ -67,8 +66,8 @@ export function planLines(plan: RunForecast, width: number): string[] {
 const isTraining = ({ policies }: Pick<RunForecast, 'policies'>) => Object.keys(policies).length > 0;
 
 function timeRows(plan: RunForecast): string[][] {
-  const { time, memory, memoryHeld, played, measured } = plan;
-  const warmStart = measured?.warmStartSeconds ?? played?.projection.warmStart ?? 0;
+  const { time, memory, memoryHeld, played } = plan;
+  const warmStart = played?.projection.warmStart ?? 0;
   const aStep = time && isTraining(plan) ? `, ${duration(time.stepSeconds)} a step` : '';
   return [
     ...(memoryHeld === undefined
@@ -114,39 +113,6 @@ function memoryRows({ policies }: RunForecast): string[][] {
     return [[policy, ...[weights, gradients, optimizer, activations].map(byteText)]];
   });
   return rows.length === 0 ? [] : [['memory', 'weights', 'gradients', 'optimizer', 'activations'], ...rows];
-}
-
-// The text of `drmas plan --measure`: the run with other numbers of concurrent episodes, on each machine.
-
-export function measuredLines(measured: MeasuredRun, width: number): string[] {
-  const { machines, plays, seconds, episodes } = measured;
-  const errors = plays.map((play) => Math.abs(play.simulated / play.seconds - 1));
-  const text = `${grouped(episodes)} episodes in ${plays.length} plays, ${duration(seconds)}; the simulation is within ${percent(Math.max(0, ...errors), 0)} of each`;
-  return [
-    ...labelled([['measured', text]], width),
-    '',
-    ...machines.flatMap((machine) => [...machineLines(machine, width), '']),
-    ...wrap(
-      'at once: concurrent episodes, and at least as many in a step; a step: seconds to play, update and publish; ahead: with rollout.staleness=1',
-      width,
-    ),
-  ];
-}
-
-function machineLines({ name, forecasts, fits }: MeasuredRun['machines'][number], width: number): string[] {
-  const priced = forecasts.some(({ synchronous }) => synchronous.price !== undefined);
-  const rows = forecasts.map(({ atOnce, synchronous, ahead }) => [
-    grouped(atOnce),
-    significant(synchronous.stepSeconds),
-    duration(synchronous.seconds),
-    duration(ahead.seconds),
-    ...(priced ? [significant(Math.min(synchronous.price ?? 0, ahead.price ?? 0))] : []),
-  ]);
-  return [
-    ...wrap(name, width),
-    ...table([['at once', 'a step', 'the run', 'ahead', ...(priced ? ['price'] : [])], ...rows]),
-    ...(fits === false ? wrap('Its memory is less than the run needs.', width) : []),
-  ];
 }
 
 // The text of `drmas plan --play`: how the team plays, and advice.

@@ -49,7 +49,7 @@ export interface TokenBudget {
 }
 
 /** The evaluations of a run: the first and the last, and the others, each with the episodes of one round. */
-export function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
+function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
   const { every, tasks, samples, samplesDuring = samples } = evaluation;
   return [
     { rounds: steps > 0 ? 2 : 1, episodes: tasks * samples },

@@ -20,14 +20,20 @@ import { REFERENCES, type StoredEpisode, storedEpisode } from '../../../../metho
 import { purposeOf } from '../../../run/checks/backend-checks.js';
 import { openRun, prepareTasks, publishAll } from '../../../run/open-run.js';
 import { type Start, type StartOptions, startingWeights } from '../../../run/starting-weights.js';
-import { forecastFromSteps, type ScheduleForecast } from '../forecast.js';
-import { type AgentUse, agentUse, type TokenBudget, tokenBudget } from '../token-budget.js';
+import { type AgentUse, agentUse, evaluationEpisodes, type TokenBudget, tokenBudget } from '../token-budget.js';
 import { type Advice, advise } from './probe-advice.js';
 import { type ProbeFindings, probeFindings } from './probe-findings.js';
 
 export interface ProbeOptions extends StartOptions {
   /** Tasks to play, each `training.groupSize` times. */
   readonly tasks: number;
+}
+
+/** How long a run takes on this machine, in seconds. Rollouts and updates alternate. */
+export interface RunTime {
+  readonly stepSeconds: number;
+  /** All steps and evaluations, without the warm start. */
+  readonly seconds: number;
 }
 
 /** The cost of the whole run on this machine, in seconds and bytes, projected from the probe's cost. */
@@ -40,8 +46,7 @@ export interface RunProjection {
   readonly total: number;
   /** The most bytes that this process has used so far: the models, playing a step, and its backward pass. */
   readonly memory: number;
-  /** All steps and evaluations of the run. */
-  readonly time: ScheduleForecast;
+  readonly time: RunTime;
   /** Calls and tokens of each agent in the played episodes. */
   readonly use: Readonly<Record<string, AgentUse>>;
   /** Tokens of the run, projected from the played episodes. */
@@ -164,10 +169,11 @@ function projection(
   episodes: readonly Episode[],
   step: { readonly warmStart: number; readonly rollout: number; readonly update: number },
 ): RunProjection {
-  const { steps } = recipe.training;
+  const { steps, tasksPerStep, groupSize } = recipe.training;
   const [rollout, update] = [step.rollout * steps, step.update * steps];
-  const time = forecastFromSteps(recipe, step);
-  const parts = { warmStart: step.warmStart, rollout, update, evaluation: time.seconds - rollout - update };
+  const evaluation = (step.rollout / (tasksPerStep * groupSize)) * evaluationEpisodes(recipe);
+  const time = { stepSeconds: step.rollout + step.update, seconds: rollout + update + evaluation };
+  const parts = { warmStart: step.warmStart, rollout, update, evaluation };
   const use = agentUse(recipe, episodes);
   const memory = process.resourceUsage().maxRSS * 1024;
   return { ...parts, total: step.warmStart + time.seconds, memory, time, use, tokens: tokenBudget(recipe, use) };
