@@ -51,37 +51,100 @@ async function* valuesOf(file: string, unread: UnreadCounts): AsyncGenerator<Tra
     if (whole !== undefined) return yield whole;
   }
   for await (const { line: first, lines } of piecesOf(file)) {
-    const whole = lines.length > 1 ? lines.join('\n') : '';
-    const value = parsed(whole);
-    if (value !== undefined) yield { value, length: whole.length, placeOf: () => ({ file, line: first }) };
-    else yield* lines.flatMap((text, i) => valueOfLine(text, { file, line: first + i }, unread));
+    const place = { file, line: first };
+    const isWhole = lines.length > 1 && !lines.includes(undefined);
+    const whole = isWhole ? valuesIn(lines.join('\n'), place) : undefined;
+    if (whole !== undefined) yield* whole;
+    else yield* lines.flatMap((text, i) => valuesOfLine(text, { file, line: first + i }, unread));
   }
 }
 
-function valueOfLine(text: string | undefined, place: TracePlace, unread: UnreadCounts): TraceValue[] {
-  if (text?.trim() === '') return [];
-  const value = text === undefined ? undefined : parsed(text);
-  if (value !== undefined) return [{ value, length: text?.length ?? 0, placeOf: () => place }];
-  unread.add('line', place);
-  return [];
+function valuesOfLine(text: string | undefined, place: TracePlace, unread: UnreadCounts): TraceValue[] {
+  const values = text === undefined ? undefined : valuesIn(text, place);
+  if (values === undefined) unread.add('line', place);
+  return values ?? [];
+}
+
+/** The values of a text, one or several after another; undefined if another thing stands in it. */
+function valuesIn(text: string, place: TracePlace): TraceValue[] | undefined {
+  const alone = parsed(text);
+  const { parts, rest } = alone === undefined ? partsOf(text) : { parts: [text], rest: '' };
+  const values = alone === undefined ? parts.map(parsed) : [alone];
+  if (rest !== '' || values.includes(undefined)) return undefined;
+  return values.map((value, i) => ({ value, length: parts[i]?.length ?? 0, placeOf: () => place }));
+}
+
+/** What may stand between two values: white space, commas, byte order marks, the separators of RFC 7464. */
+const BETWEEN = /[\s,\p{Cc}\ufeff]*/uy;
+
+/** How each bracket outside of texts changes the depth, and its end. */
+function* brackets(text: string, from = 0): Generator<{ readonly step: 1 | -1; readonly end: number }> {
+  const marks = /["\\[\]{}]/g;
+  marks.lastIndex = from;
+  let inText = false;
+  for (let mark = marks.exec(text); mark !== null; mark = marks.exec(text)) {
+    const [sign] = mark;
+    if (sign === '\\') marks.lastIndex++;
+    else if (sign === '"') inText = !inText;
+    else if (!inText) yield { step: sign === '{' || sign === '[' ? 1 : -1, end: marks.lastIndex };
+  }
+}
+
+/** The objects and lists that follow each other in a text, and the rest behind them. */
+function partsOf(text: string): { readonly parts: readonly string[]; readonly rest: string } {
+  const parts: string[] = [];
+  for (let at = 0; ; ) {
+    BETWEEN.lastIndex = at;
+    BETWEEN.exec(text);
+    at = BETWEEN.lastIndex;
+    const end = text[at] === '{' || text[at] === '[' ? endOfValue(text, at) : undefined;
+    if (end === undefined) return { parts, rest: text.slice(at) };
+    parts.push(text.slice(at, end));
+    at = end;
+  }
+}
+
+/** The end of the object or list that begins at a place; undefined if it has none. */
+function endOfValue(text: string, from: number): number | undefined {
+  let depth = 0;
+  for (const { step, end } of brackets(text, from)) {
+    depth += step;
+    if (depth === 0) return end;
+  }
+  return undefined;
 }
 
 /** How a line begins that continues the value of the line before: exporters print values with indentation. */
-const CONTINUES = /^[\s}\]]/;
+const INDENTED = /^[^\S\r\n]+\S/;
+const CLOSES = /^[}\]]/;
 
-/** Each line with the lines after it that continue its value. */
+/** The brackets that are open after a line. No text of JSON goes on in the next line. */
+function depthAfter(line: string, depth: number): number {
+  if (depth === 0 && line.startsWith('{') && line.trimEnd().endsWith('}')) return 0;
+  for (const { step } of brackets(line)) depth = Math.max(0, depth + step);
+  return depth;
+}
+
+const isRow = (line: string) => /^[{[]/.test(line) && parsed(line) !== undefined;
+
+/** Each line with the lines after it that continue its value. A line that is a value itself ends one without an end. */
 async function* piecesOf(
   file: string,
 ): AsyncGenerator<{ readonly line: number; readonly lines: (string | undefined)[] }> {
   let [line, length] = [1, 0];
   let lines: (string | undefined)[] = [];
+  /** In a value without indentation, each line continues it until its brackets are closed. */
+  let [depth, isFlat] = [0, true];
   for await (const text of linesOf(file)) {
-    const continues = lines.length > 0 && text !== undefined && CONTINUES.test(text);
-    if (lines.length > 0 && (!continues || length > LONGEST)) {
+    const isIndented = INDENTED.test(text ?? '');
+    const goesOn = isIndented || CLOSES.test(text ?? '') || (isFlat && depth > 0 && !isRow(text ?? ''));
+    if (lines.length > 0 && (!goesOn || length > LONGEST)) {
       yield { line, lines };
       line += lines.length;
-      [lines, length] = [[], 0];
+      [lines, length, depth, isFlat] = [[], 0, 0, true];
     }
+    depth = depthAfter(text ?? '', depth);
+    isFlat &&= !isIndented;
     lines.push(text);
     length += text?.length ?? 0;
   }
@@ -113,8 +176,9 @@ async function* entriesOf(file: string, unread: UnreadCounts): AsyncGenerator<Tr
   const splitter = new JsonSplitter(file, (text) => text);
   const read = function* (rows: ReturnType<typeof splitter.push>): Generator<TraceValue> {
     for (const { place, value: text } of rows) {
-      const value = parsed(String(text));
       const at = { file, ...place };
+      if (String(text).trim() === '') continue; // behind a comma at the end
+      const value = parsed(String(text));
       if (value === undefined) unread.add('line', at);
       else yield { value, length: String(text).length, placeOf: () => at };
     }
