@@ -137,6 +137,9 @@ class AnswerWriter {
   readonly #content: ContentStream;
   readonly #thinking: boolean;
   readonly #sampled: number[] = [];
+  readonly #stops: readonly string[];
+  /** The length of the required beginning. */
+  readonly #required: number;
   /** The text so far, and the length of the part that was sent. */
   #written = '';
   #handed = 0;
@@ -152,6 +155,8 @@ class AnswerWriter {
     this.#thinking = opensThinking(tokenizer, reading.prompt);
     this.#content = new ContentStream(this.#thinking, this.#mayCall ? agentModel.agent?.tools : undefined);
     this.#written = this.#text.push(reading.opening);
+    this.#required = this.#written.length;
+    this.#stops = request.sampling.stop?.filter((text) => text !== '') ?? [];
   }
 
   get #mayCall(): boolean {
@@ -164,20 +169,28 @@ class AnswerWriter {
     return this.#stopText !== undefined;
   }
 
-  /** The part of the answer that the tokens add, as far as it is certain. */
+  /** The part of the answer that the tokens add, as far as it is certain. Batches of tokens change nothing. */
   push(tokens: readonly number[]): ContentPiece[] {
-    if (this.stopped) return [];
-    this.#sampled.push(...tokens);
-    const stop = this.#request.sampling.stop?.filter((text) => text !== '') ?? [];
-    const longest = Math.max(0, ...stop.map((text) => text.length));
-    const from = Math.max(0, this.#written.length - longest);
-    this.#written += this.#text.push(tokens);
-    const ends = stop.map((text) => ({ text, at: this.#written.indexOf(text, from) })).filter(({ at }) => at >= 0);
+    for (const token of tokens) {
+      if (this.stopped) break;
+      this.#sampled.push(token);
+      this.#write(this.#text.push([token]));
+    }
+    const waiting = this.stopped ? 0 : Math.max(0, ...this.#stops.map((text) => overlap(this.#written, text)));
+    return this.#hand(this.#written.length - waiting);
+  }
+
+  /** Adds a text, and ends the answer before the first stop text in it. A required beginning stops nothing. */
+  #write(piece: string): void {
+    const longest = Math.max(0, ...this.#stops.map((text) => text.length));
+    const from = Math.max(this.#required, this.#written.length - longest);
+    this.#written += piece;
+    const ends = this.#stops
+      .map((text) => ({ text, at: this.#written.indexOf(text, from) }))
+      .filter(({ at }) => at >= 0);
     const [end] = ends.sort((one, other) => one.at - other.at);
     this.#stopText = end?.text;
     if (end !== undefined) this.#written = this.#written.slice(0, end.at);
-    const waiting = this.stopped ? 0 : Math.max(0, ...stop.map((text) => overlap(this.#written, text)));
-    return this.#hand(this.#written.length - waiting);
   }
 
   #hand(end: number): ContentPiece[] {
@@ -190,6 +203,7 @@ class AnswerWriter {
   answer(id: string, generation: Generation | undefined): ModelAnswer {
     const { model, wantsTokenIds } = this.#request;
     const { prompt } = this.#reading;
+    if (!this.stopped) this.#write(this.#text.end()); // a character that is not whole was held back
     const text = this.stopped ? this.#written : this.#text.text;
     const { rest, reasoning } = withoutThinking(text, this.#thinking);
     const read = this.#callsIn(rest);
@@ -198,7 +212,7 @@ class AnswerWriter {
     // Text that was streamed stays: an end of thinking without a beginning is then a part of the answer.
     const content = read?.content ?? rest;
     const fits = content.startsWith(given);
-    const response = generation?.tokens ?? this.#sampled;
+    const response = this.stopped ? this.#sampled : (generation?.tokens ?? this.#sampled);
     return {
       id,
       model,
@@ -208,7 +222,7 @@ class AnswerWriter {
       finishReason: calls.length > 0 ? 'tool_calls' : this.stopped ? 'stop' : (generation?.finishReason ?? 'stop'),
       ...(this.#stopText === undefined ? {} : { stopText: this.#stopText }),
       usage: { promptTokens: prompt.length, responseTokens: response.length },
-      ...(wantsTokenIds && generation !== undefined
+      ...(wantsTokenIds && generation !== undefined && !this.stopped
         ? { tokens: { prompt, response, logprobs: generation.logprobs } }
         : {}),
     };

@@ -88,7 +88,9 @@ function signOf(calls: ToolFormatName): string {
 
 /** How many characters at the end of a text may be the beginning of a mark. */
 export function overlap(text: string, mark: string): number {
-  for (let length = Math.min(text.length, mark.length - 1); length > 0; length--)
-    if (text.endsWith(mark.slice(0, length))) return length;
+  if (mark === '') return 0;
+  const first = mark.charAt(0);
+  for (let at = text.indexOf(first, text.length - mark.length + 1); at >= 0; at = text.indexOf(first, at + 1))
+    if (mark.startsWith(text.slice(at))) return text.length - at;
   return 0;
 }
