@@ -227,6 +227,31 @@ function unfollowable(place: string, installed: string): string[] {
   return failed.length === 0 ? [] : [`${PAGE}: not true any more: ${failed.join(', ')}\n${said.slice(-4000)}`];
 }
 
+/** The faults if a reader packs and installs drmas by the lines of the page, into an empty folder. */
+function uninstallable(place: string, tarballs: Tarballs): string[] {
+  const page = readFileSync(join(root, 'docs/getting-started.md'), 'utf8');
+  const line = /^npm pack [^#\n]*/m.exec(page)?.[0].trim() ?? 'false';
+  const packing = `${line} --dry-run --ignore-scripts --json`;
+  const packed = JSON.parse(execFileSync('bash', ['-c', packing], { cwd: root, encoding: 'utf8' })) as {
+    name: string;
+  }[];
+  const lacking = Object.keys(tarballs).filter((name) => !packed.some((one) => one.name === name));
+  if (lacking.length > 0) return [`docs/getting-started.md: '${line}' does not pack ${lacking.join(', ')}`];
+  const folder = join(place, 'an empty folder');
+  mkdirSync(folder);
+  const words = ['install', '--silent', '--prefer-offline', '--no-audit', '--no-fund', ...Object.values(tarballs)];
+  execFileSync('npm', words, { cwd: folder });
+  execFileSync('npx', ['drmas', 'init', 'my-team'], { cwd: folder });
+  execFileSync('npm', ['install', '--silent', '--prefer-offline', '--no-audit', '--no-fund'], {
+    cwd: join(folder, 'my-team'),
+  });
+  const { status, stderr } = spawnSync('npx', ['drmas', 'recipes', 'show', 'team.ts'], {
+    cwd: join(folder, 'my-team'),
+    encoding: 'utf8',
+  });
+  return status === 0 ? [] : [`the team of init does not load from the installed package: ${stderr}`];
+}
+
 /** The faults if npm installs the engine alone, and its README is followed. */
 function unusableAlone(place: string, tarballs: Tarballs): string[] {
   const folder = join(place, 'the engine alone');
@@ -281,6 +306,7 @@ try {
       ...libraries.map((folder) => join(folder, 'dist/index.d.ts')),
     ]).map((setting) => `${setting} shows no documentation in an editor`),
     ...unloadable(place, installed),
+    ...uninstallable(place, tarballs),
     ...unfollowable(place, installed),
     ...unusableAlone(place, tarballs),
     ...[installed, ...libraries]
