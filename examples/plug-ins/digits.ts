@@ -1,6 +1,6 @@
 /**
  * The team, the tasks and the model of the examples beside this file: an agent that learns to write digits below 5.
- * They are so small that each example trains in a second.
+ * They are so small that each example trains in seconds.
  */
 import { agent, defineTeam, type TaskSource, tinyDecoder } from 'drmas';
 import { z } from 'zod';

@@ -99,6 +99,14 @@ describe('the commands of a page', () => {
       "page.md: npm run verify has no check 'quue'",
     ]);
   });
+
+  it('name a file that the new project does not have', () => {
+    const text = (file: string) => `\`\`\`sh\nnpx drmas init my-team && cd my-team\nnpx drmas plan ${file}\n\`\`\`\n`;
+    expect(commandFaults('page.md', text('team.ts'), scripts)).toEqual([]);
+    expect(commandFaults('page.md', text('recipe.ts'), scripts)).toEqual([
+      'page.md: drmas init writes team.ts and no recipe.ts',
+    ]);
+  });
 });
 
 describe('the README', () => {

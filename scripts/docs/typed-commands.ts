@@ -33,9 +33,20 @@ const programs = (): string[] =>
 
 /** The commands of a page that do not exist, one line each. */
 export const commandFaults = (page: string, text: string, scripts: ReadonlySet<string>): string[] =>
-  codeOf(text)
-    .flatMap((line) => [...unknownScripts(line, scripts), ...wrongUses(line)])
-    .map((fault) => `${page}: ${fault}`);
+  [
+    ...codeOf(text).flatMap((line) => [...unknownScripts(line, scripts), ...wrongUses(line)]),
+    ...missingFiles(text),
+  ].map((fault) => `${page}: ${fault}`);
+
+/** Recipes that a block of commands names after `drmas init`, and that the new project does not have. */
+function missingFiles(text: string): string[] {
+  const blocks = [...text.matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, code = '']) => code);
+  return blocks.flatMap((code) => {
+    const [, after] = /\bdrmas init (?!.*--example)([\s\S]*)/.exec(code) ?? [];
+    const named = [...(after ?? '').matchAll(/\bdrmas \w+ ([\w-]+\.m?ts)\b/g)].map(([, file = '']) => file);
+    return named.filter((file) => file !== 'team.ts').map((file) => `drmas init writes team.ts and no ${file}`);
+  });
+}
 
 /** The lines of the blocks of code without their comments, and the code within lines, which may go over two. */
 function codeOf(text: string): string[] {
