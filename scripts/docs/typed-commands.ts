@@ -42,7 +42,7 @@ export const commandFaults = (page: string, text: string, scripts: ReadonlySet<s
 function missingFiles(text: string): string[] {
   const blocks = [...text.matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, code = '']) => code);
   return blocks.flatMap((code) => {
-    const [, after] = /\bdrmas init (?!.*--example)([\s\S]*)/.exec(code) ?? [];
+    const [, after] = /\bdrmas init (?!.*--(?:example|from))([\s\S]*)/.exec(code) ?? [];
     const named = [...(after ?? '').matchAll(/\bdrmas \w+ ([\w-]+\.m?ts)\b/g)].map(([, file = '']) => file);
     return named.filter((file) => file !== 'team.ts').map((file) => `drmas init writes team.ts and no ${file}`);
   });

@@ -254,7 +254,7 @@ describe('init --model', () => {
 
   it('belongs to no example', async () => {
     const { code, err } = await drmas(['init', join(root, 'both'), '--example', 'judge', '--model', model]);
-    expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('--example or --model, not both') });
+    expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('--example stands alone') });
   });
 });
 

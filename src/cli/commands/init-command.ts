@@ -6,6 +6,7 @@ import { describeModel, modelDirectory } from '@drmas/engine/formats';
 import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { text } from '../flags.js';
+import { aroundProgram, MODEL } from '../init/around-program.js';
 import { exampleOf } from '../init/examples.js';
 import {
   extendedManifest,
@@ -64,9 +65,9 @@ interface Project {
 
 export const init = defineCommand({
   name: 'init',
-  description: 'create a project: team, recipe, tasks, a test; or an example',
+  description: 'create a project: team, recipe, tasks, a test; or a recipe around a program of yours; or an example',
   details:
-    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; if the model is on this machine, drmas first reads its header. It asks no network. With `--example` it writes one of the examples instead. It adds to package.json and changes no other file',
+    'creates a project with a team, a recipe, tasks and a test, or adds them to a project that has a package.json. With `--model` the agents are LoRA adapters on that model instead of a toy; if the model is on this machine, drmas first reads its header. It asks no network. With `--from` it writes a recipe and tasks around your agents of AI SDK or your graph of LangGraph, with settings for a small pretrained model; it reads the program as text and does not run it. With `--example` it writes one of the examples instead. It adds to package.json and changes no other file',
   arguments: [
     optionalArgument('directory', 'a new directory, or the directory of a project (with --example: its name)'),
   ],
@@ -75,24 +76,27 @@ export const init = defineCommand({
       'model',
       'the agents are LoRA adapters on this model: a GGUF file, a directory, a name in Ollama or LM Studio, org/name on a hub',
     ),
+    from: text('file', 'write a recipe and tasks around this program: agents of AI SDK, or a graph of LangGraph'),
     example: text('name', 'write this example instead; a wrong name lists the known ones'),
   },
   examples: [
     'drmas init my-team',
     'drmas init my-team --model path/to/model.gguf',
+    'drmas init --from src/graph.ts --model path/to/model.gguf',
     'drmas init .',
     'drmas init --example judge',
   ],
-  async run(context, [named], { example, model: modelName }) {
-    const directory = named ?? example;
+  async run(context, [named], { example, from, model: modelName }) {
+    const directory = named ?? example ?? (from === undefined ? undefined : '.');
     // An empty name may come from a variable of a shell that is not set.
     if (directory === undefined || directory === '')
       throw new ArgumentError('init: expected a directory, as in drmas init my-team, or --example <name>');
     if (example !== undefined) exampleOf(example, 'ts'); // a wrong name must leave no directory behind
-    if (example !== undefined && modelName !== undefined)
-      throw new ArgumentError('init: --example has a model of its own; expected --example or --model, not both');
+    if (example !== undefined && (modelName ?? from) !== undefined)
+      throw new ArgumentError('init: an example has a model and a program of its own: --example stands alone');
     const target = resolve(directory);
     const model = modelName === undefined ? undefined : await modelOf(modelName, target, context.environment);
+    if (from !== undefined) aroundProgram(resolve(from), target, { extension: 'ts' }); // before there is a directory
     try {
       await nodeFiles.makeDirectory(target);
       if (!statSync(target).isDirectory()) throw new Error('it is a file');
@@ -101,10 +105,14 @@ export const init = defineCommand({
     }
     const present = async (file: string) => (await nodeFiles.exists(join(target, file))) || isLink(join(target, file));
     const isProject = await present('package.json');
-    const kind: ProjectKind = example === undefined ? templateKind : kindOf(example);
+    const kind = from !== undefined ? aroundKind : example === undefined ? templateKind : kindOf(example);
     const manifest = isProject ? extendedManifest(target, kind) : newManifest(target, kind);
     const { files, around, next } =
-      example === undefined ? teamProject(target, manifest, model) : exampleProject(target, example, manifest);
+      from !== undefined
+        ? aroundProject(target, resolve(from), manifest, model)
+        : example === undefined
+          ? teamProject(target, manifest, model)
+          : exampleProject(target, example, manifest);
     for (const { name } of files)
       if (await present(name)) throw new ArgumentError(`${join(directory, name)} exists; drmas overwrites nothing`);
 
@@ -197,6 +205,34 @@ function teamProject(target: string, { scripts, extension }: PlannedManifest, mo
       `  npm run ${scripts.report}   one HTML page about the last run`,
       '',
       `then change team.${extension} and tasks/ (see README.md)`,
+    ],
+  };
+}
+
+const aroundKind: ProjectKind = {
+  scripts: (extension) => recipeScripts(`recipe.${extension}`),
+  packages: [],
+};
+
+/** The recipe and the tasks around a program of the user's. Tasks that are there stay. */
+function aroundProject(
+  target: string,
+  program: string,
+  { scripts, extension }: PlannedManifest,
+  model?: ProjectModel,
+): Project {
+  const { recipe, tasks } = aroundProgram(program, target, { extension, model: model?.path });
+  return {
+    files: [recipe],
+    around: [{ name: 'tasks.jsonl', text: tasks }, ignored],
+    next: [
+      ...(model === undefined
+        ? [`  put a small model into ${MODEL}   docs/train-your-production-agent.md#3-choose-the-open-model`]
+        : []),
+      '  write your tasks into tasks.jsonl, one a line: 20 or more',
+      `  npx drmas demonstrate ${recipe.name} --min-score 1   you answer for the agents, on a few tasks`,
+      `  npm run ${scripts.plan}     does the model write what the program reads? will reinforcement help?`,
+      `  npm run ${scripts.train}`,
     ],
   };
 }

@@ -2,13 +2,17 @@
  * LangGraph as it is on npm plays and trains a team, with a graph that is compiled once. LangChain's client in unusual
  * cases.
  */
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type StructuredToolInterface, tool } from '@langchain/core/tools';
 import { Command, END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt';
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { boundFetch } from '../../../src/gateway/agents/index.js';
+import { drmas } from '../../support/command-line.js';
+import { LANGGRAPH_ANSWERS, LANGGRAPH_FILE } from '../../support/langgraph-file.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { clientContract } from '../client-contract.js';
 import { type CellContext, conformance } from '../conformance.js';
@@ -62,6 +66,28 @@ const play: DeskPlay = async ({ task, signal }) => {
 };
 
 exampleTrains('langgraph', import.meta.dirname, ['@langchain/core', '@langchain/langgraph', '@langchain/openai']);
+
+describe('the recipe that `drmas init --from` writes around a graph', () => {
+  const there = join(import.meta.dirname, 'around-graph'); // imports find the packages of the folder above
+  afterEach(() => rm(there, { recursive: true, force: true }));
+
+  it('plays the graph', async () => {
+    await mkdir(there);
+    const task = (n: number) => `{"question": "${n}", "answer": "done"}\n`;
+    const files = { 'graph.ts': LANGGRAPH_FILE, 'answers.mjs': LANGGRAPH_ANSWERS };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(there, name), text);
+    await writeFile(join(there, 'tasks.jsonl'), [1, 2, 3, 4, 5, 6, 7, 8].map(task).join(''));
+    expect(await drmas(['init', there, '--from', join(there, 'graph.ts')])).toMatchObject({ code: 0 });
+    const out = join(there, 'demonstrations.jsonl');
+    const words = ['--script', join(there, 'answers.mjs'), '--tasks', '2', '--min-score', '1', '--out', out];
+    expect(await drmas(['demonstrate', join(there, 'recipe.ts'), ...words])).toMatchObject({ code: 0 });
+    const agents = (await readFile(out, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).agent);
+    expect(agents).toEqual(['planner', 'worker', 'planner', 'worker']);
+  });
+});
 
 describe('a team of LangGraph', () => {
   it('is the run that plain calls of agents give, bit for bit, at any number of threads', async () => {

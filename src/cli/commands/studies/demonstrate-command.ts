@@ -65,7 +65,7 @@ export const demonstrate = defineCommand({
         else lines.say(playedTaskLine(played, chosen.length));
       });
       if (json) print({ type: 'demonstrations', ...result });
-      else lines.say('', ...demonstratedLines(result, source, screen.width));
+      else lines.say('', ...demonstratedLines(result, { source, warmsUp: request.warmsUp }, screen.width));
       if (result.stoppedBy === 'error') return 1;
       return result.stoppedBy === 'interruption' ? INTERRUPTED : 0;
     } catch (error) {

@@ -58,8 +58,12 @@ export function playedTaskLine({ task, group, kept }: DemonstratedTask, count: n
   return `task ${task} of ${count}: ${scores.join(', ')}; ${of}`;
 }
 
-/** The result, and what to do with the file. */
-export function demonstratedLines(result: Demonstrated, source: string, width: number): string[] {
+/** The result, and what to do with the file. @param warmsUp Whether the recipe has a warm start already */
+export function demonstratedLines(
+  result: Demonstrated,
+  { source, warmsUp }: { readonly source: string; readonly warmsUp: boolean },
+  width: number,
+): string[] {
   const { file, demonstrations, agents, episodes, kept, below, failed, leftOut, scores, failure } = result;
   const { read, written, stopped } = result;
   const ofAgents = Object.entries(agents).map(([agent, count]) => `${agent} ${grouped(count)}`);
@@ -90,7 +94,9 @@ export function demonstratedLines(result: Demonstrated, source: string, width: n
     ...labelled(rows, width),
     ...(silent.length === 0 ? [] : wrap(`warning: no demonstration of ${silent.join(', ')}`, width)),
     '',
-    ...wrap(`next  in the recipe: tasks: withDemonstrations(tasks, ${JSON.stringify(file)}), warmStart: {}`, width),
-    `      ${commandText(['npx', 'drmas', 'plan', nearPath(source), '--play'])}`,
+    ...(warmsUp
+      ? []
+      : wrap(`next  in the recipe: tasks: withDemonstrations(tasks, ${JSON.stringify(file)}), warmStart: {}`, width)),
+    `${warmsUp ? 'next' : '    '}  ${commandText(['npx', 'drmas', 'plan', nearPath(source), '--play'])}`,
   ];
 }

@@ -41,6 +41,8 @@ export interface DemonstrateOptions {
 export interface DemonstrationRequest {
   /** The recipe with the speaker in place of the asked agents, and without a warm start. */
   readonly recipe: Recipe;
+  /** Whether the recipe already has a warm start, which learns demonstrations. */
+  readonly warmsUp: boolean;
   readonly speaker: string;
   readonly agents: readonly string[];
   readonly tasks: Tasks;
@@ -133,6 +135,7 @@ export async function requestDemonstrations(
   const chosen = tasksOfStep(tasks.train, recipe.seed, 1, Math.min(count, tasks.train.size));
   return {
     recipe,
+    warmsUp: written.warmStart !== undefined,
     speaker: speaker?.name ?? 'their own models',
     agents,
     tasks,

@@ -1,0 +1,18 @@
+/** A file of a user: a graph of LangGraph that is a function of its models. */
+export const LANGGRAPH_FILE = `import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
+import type { ChatOpenAI } from '@langchain/openai';
+
+const State = Annotation.Root({ question: Annotation<string>, kind: Annotation<string>, answer: Annotation<string> });
+
+export const deskOf = (llm: (agent: string) => ChatOpenAI) =>
+  new StateGraph(State)
+    .addNode('planner', async ({ question }) => ({ kind: (await llm('planner').invoke(question)).text }))
+    .addNode('worker', async ({ kind }) => ({ answer: (await llm('worker').invoke(kind)).text }))
+    .addEdge(START, 'planner')
+    .addEdge('planner', 'worker')
+    .addEdge('worker', END)
+    .compile();
+`;
+
+/** Answers for it: the planner writes `kind`, the worker writes `done`. */
+export const LANGGRAPH_ANSWERS = "export default ({ agent }) => (agent === 'planner' ? 'kind' : 'done');\n";
