@@ -5,12 +5,17 @@ import { slugOf } from '../../../../scripts/docs/links.js';
 import type { SiteData } from '../../../../scripts/site-pages.js';
 import { search } from './search.js';
 
+/** The logo as an address, so that it needs no file beside the pages. */
+const logo = `data:image/svg+xml,${encodeURIComponent(
+  readFileSync(new URL('../../../../docs/images/logo.svg', import.meta.url), 'utf8'),
+)}`;
+
 const data = JSON.parse(readFileSync(new URL('../pages/site.json', import.meta.url), 'utf8')) as SiteData;
 
 export default defineConfig({
   title: 'drmas',
   description: 'Train teams of LLM agents with reinforcement learning, in TypeScript.',
-  head: [['link', { rel: 'icon', href: 'data:,' }]],
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: logo }]],
   srcDir: 'pages',
   outDir: process.env.DRMAS_SITE_OUT ?? '../../../dist/site',
   base: process.env.DRMAS_SITE_BASE ?? '/',
@@ -21,6 +26,7 @@ export default defineConfig({
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
+    logo,
     search: { provider: 'local', options: { miniSearch: search } },
     outline: [2, 3],
     nav: [

@@ -122,7 +122,7 @@ const cards = [
     text: 'AI SDK, LangGraph, OpenAI Agents, Mastra, or any program that calls OpenAI’s or Anthropic’s API.',
     links: [
       ['One AI SDK program, to copy', '/ai-sdk'],
-      ['Agents of other frameworks', '/agents-elsewhere'],
+      ['A LangGraph graph, and other frameworks', '/agents-elsewhere#begin-with-your-file'],
       ['From traces of production', '/train-your-production-agent'],
     ],
   },
