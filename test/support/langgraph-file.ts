@@ -13,6 +13,3 @@ export const deskOf = (llm: (agent: string) => ChatOpenAI) =>
     .addEdge('worker', END)
     .compile();
 `;
-
-/** Answers for it: the planner writes `kind`, the worker writes `done`. */
-export const LANGGRAPH_ANSWERS = "export default ({ agent }) => (agent === 'planner' ? 'kind' : 'done');\n";

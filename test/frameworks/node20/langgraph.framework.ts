@@ -12,7 +12,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { boundFetch } from '../../../src/gateway/agents/index.js';
 import { drmas } from '../../support/command-line.js';
-import { LANGGRAPH_ANSWERS, LANGGRAPH_FILE } from '../../support/langgraph-file.js';
+import { LANGGRAPH_FILE } from '../../support/langgraph-file.js';
 import { temporaryRoot } from '../../support/tiny-run.js';
 import { clientContract } from '../client-contract.js';
 import { type CellContext, conformance } from '../conformance.js';
@@ -74,7 +74,8 @@ describe('the recipe that `drmas init --from` writes around a graph', () => {
   it('plays the graph', async () => {
     await mkdir(there);
     const task = (n: number) => `{"question": "${n}", "answer": "done"}\n`;
-    const files = { 'graph.ts': LANGGRAPH_FILE, 'answers.mjs': LANGGRAPH_ANSWERS };
+    const answers = "export default ({ agent }) => (agent === 'planner' ? 'kind' : 'done');\n";
+    const files = { 'graph.ts': LANGGRAPH_FILE, 'answers.mjs': answers };
     for (const [name, text] of Object.entries(files)) await writeFile(join(there, name), text);
     await writeFile(join(there, 'tasks.jsonl'), [1, 2, 3, 4, 5, 6, 7, 8].map(task).join(''));
     expect(await drmas(['init', there, '--from', join(there, 'graph.ts')])).toMatchObject({ code: 0 });
