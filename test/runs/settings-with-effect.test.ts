@@ -1,6 +1,7 @@
 /** Each number of a recipe changes what is learnt, under each estimator and each loss, or is refused. */
 
 import { RecipeError } from '@drmas/engine/errors';
+import { tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { estimatorOf } from '../../src/method/recipe/recipe.js';
 import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
@@ -14,10 +15,7 @@ import { numericSettings, type Setting } from '../support/recipe-settings.js';
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^(seed|training\.steps)$/, 'tests of reproducibility change them'],
   [/^(warmStart|evaluation|gateway|rollout|backend|sampler)\./, 'no part of a step that learns'],
-  [
-    /\.(model|agentAdapters|critic|backend|sampler)\./,
-    'a table is its own backend, and has neither adapters nor a critic',
-  ],
+  [/\.(model|agentAdapters|backend|sampler)\./, 'a table is its own backend, and has no adapters'],
   [/^policies\.first\.loss\./, 'the same schema as `loss`'],
   [/\.second\./, 'the same schema as for the first'],
   [/\.price\./, 'reported, and no part of the reward'],
@@ -29,13 +27,13 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
     'written or measured only',
   ],
   [/^training\.(rewardRetries|episodeTimeoutMs|concurrency|maxOutcomeBytes)$/, 'limits that the game stays below'],
-  [/^advantage\.(gamma|lambda) advantage\.type=gae/, 'needs a critic: gae.test.ts'],
   [/^advantage\.gamma advantage\.type=reinforce/, 'discounts the later tokens of a turn, and a table writes one token'],
 ];
 
 /** Settings besides its own that a setting needs to have an effect. */
 const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
   [/advantage\.type=partition/, 'advantage.score=turn', 'advantage.mean=agent', 'advantage.spread=agent'],
+  [/\.critic\./, 'advantage.type=gae'],
   [/advantage\.type=rejection/, 'advantage.above=0.3'],
   [/(epsilon|minimumSpread) advantage\.type=(gigpo|advantage-alignment)/, 'advantage.spread=group'],
   [/^loss\./, 'policies.first.epochs=4', 'policies.second.epochs=4'],
@@ -44,6 +42,9 @@ const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
   [/\.controller\./, 'policies.first.kl.coefficient=1', 'policies.first.epochs=4'],
   [/kl\.controller\.horizon/, 'policies.first.kl.controller.target=0.001'],
   [/\.schedule\./, 'policies.first.warmupSteps=0'],
+  [/critic\.schedule\./, 'policies.first.critic.warmupSteps=0'],
+  [/critic\.clip$/, 'policies.first.critic.epochs=8', 'policies.first.critic.optimizer.learningRate=0.1'],
+  [/^advantage\.(gamma|lambda) advantage\.type=gae/, 'advantage.across=episode'],
   [/dualClip/, 'policies.first.optimizer.learningRate=50', 'policies.first.clipNorm=0', 'policies.first.epochs=20'],
   [/training\.filter\.keep/, 'training.tasksPerStep=4'],
   [/entropySchedule/, 'policies.first.entropyCoefficient=0.5'],
@@ -55,9 +56,25 @@ const all = numericSettings({ first: 'first', second: 'second' });
 const nameOf = ({ path, chosen }: Setting) => [path, ...chosen].join(' ');
 const tried = all.filter((setting) => !elsewhere.some(([pattern]) => pattern.test(nameOf(setting))));
 
+/** A critic reads what a decoder reads. This one writes the letters of the game. */
+const letters = tinyDecoder({
+  ...{ width: 16, layers: 1, heads: 1, feedForward: 16, context: 16 },
+  tokenizer: {
+    type: 'symbols',
+    symbols: ['a', 'b', 'c', 'x', 'show', '<ask>', '<end>'],
+    ...{ stop: '<end>', endOfUser: '<ask>', endOfAssistant: '<end>' },
+  },
+});
+const withCritic = { model: letters, optimizer: { type: 'sgd', learningRate: 0.5 } } as const;
+
+/** The policies of an estimator: tables of choices, or decoders if it needs a critic. */
+const policiesFor = (overrides: readonly string[]) =>
+  overrides.includes('advantage.type=gae') ? { policies: { first: withCritic, second: withCritic } } : {};
+
 /** What the policies sampled and with which log-probs, in each step: it shows what the steps before taught. */
 async function learntBy(overrides: readonly string[]): Promise<string> {
-  const steps = await learnSteps(choiceRecipe({ training: { steps: 4, tasksPerStep: 2, groupSize: 4 } }, overrides));
+  const training = { steps: 4, tasksPerStep: 2, groupSize: 4 };
+  const steps = await learnSteps(choiceRecipe({ training, ...policiesFor(overrides) }, overrides));
   const turns = steps.flatMap(({ played }) =>
     played.all.flatMap(({ episodes }) => episodes.flatMap((one) => one.turns)),
   );
@@ -124,23 +141,21 @@ const levers: readonly {
 const leverName = ({ path, more = [] }: (typeof levers)[number]) => [path, more[0] ?? ''].join(' ').trim();
 
 /** Each estimator, for each score of an episode that it can have. */
-const estimators = standard.estimators
-  .filter(({ type }) => type !== 'gae') // a table has no critic
-  .flatMap(({ type, schema }) => {
-    const chosen = [`advantage.type=${type}`, ...needs({ path: '', chosen: [`advantage.type=${type}`], values: [] })];
-    const scores = 'episodeScore' in schema.shape ? ['mean', 'outcome+penalties', 'outcome', 'first'] : [undefined];
-    return scores.map((score) => ({
-      name: [type, score].join(' ').trim(),
-      chosen: score === undefined ? chosen : [...chosen, `advantage.episodeScore=${score}`],
-    }));
-  });
+const estimators = standard.estimators.flatMap(({ type, schema }) => {
+  const chosen = [`advantage.type=${type}`, ...needs({ path: '', chosen: [`advantage.type=${type}`], values: [] })];
+  const scores = 'episodeScore' in schema.shape ? ['mean', 'outcome+penalties', 'outcome', 'first'] : [undefined];
+  return scores.map((score) => ({
+    name: [type, score].join(' ').trim(),
+    chosen: score === undefined ? chosen : [...chosen, `advantage.episodeScore=${score}`],
+  }));
+});
 
 /** The effect of a lever; `warned` if its size has none and the run says so. */
 async function effectOfLever(lever: (typeof levers)[number], chosen: readonly string[]): Promise<string> {
   const { path, values, more = [] } = lever;
   const effect = await effectOf({ path, chosen, values }, more);
   if (effect !== 'none') return effect;
-  const warnings = weakSettings(choiceRecipe({}, [...chosen, ...more, `${path}=${values[0]}`]));
+  const warnings = weakSettings(choiceRecipe(policiesFor(chosen), [...chosen, ...more, `${path}=${values[0]}`]));
   return warnings.some(({ message }) => message.includes(path)) ? 'warned' : 'none';
 }
 
@@ -247,18 +262,21 @@ describe('a setting without effect in the recipe', () => {
   const alone = ['training.groupSize=1', 'training.tasksPerStep=6'];
   it.each(estimators)('one episode of a task is refused, warned about, or enough: $name', async ({ name, chosen }) => {
     const overrides = [...chosen, ...alone];
-    const steps = await learnSteps(choiceRecipe({}, overrides)).catch((error) => error);
-    const own = ['rejection', 'reinforce++', 'remax', 'ema', 'counterfactual', 'drmas-batch'];
+    const steps = await learnSteps(choiceRecipe(policiesFor(chosen), overrides)).catch((error) => error);
+    const own = ['gae', 'rejection', 'reinforce++', 'remax', 'ema', 'counterfactual', 'drmas-batch'];
     if (steps instanceof RecipeError) {
       expect(steps.message).toMatch(
         /^training\.groupSize: .*compares the .*expected at least 2|^advantage\.\w+: has no effect/,
       );
       return;
     }
-    const [warning] = weakSettings(choiceRecipe({}, overrides)).filter(({ message }) => /groupSize is 1/.test(message));
+    const [warning] = weakSettings(choiceRecipe(policiesFor(chosen), overrides)).filter(({ message }) =>
+      /groupSize is 1/.test(message),
+    );
     expect(warning === undefined).toBe(own.includes(name.split(' ')[0] ?? ''));
     const learnt = (steps as { learnt: Learnt }[]).flatMap(({ learnt }) => learnt.advantages.turns);
-    if (warning === undefined) expect(learnt.some(({ advantage }) => advantage !== 0)).toBe(true);
+    if (warning === undefined)
+      expect(learnt.flatMap(({ advantage }) => advantage).some((each) => each !== 0)).toBe(true);
   });
 
   it.each(['grpo', 'drmas-episode', 'rloo'])('one episode of a task without a substitute is refused: %s', (type) =>
@@ -273,6 +291,13 @@ describe('a setting without effect in the recipe', () => {
     const message = "the policy 'first' learns from no reward, because agents.first.rewardWeight is 0";
     expect(said('agents.first.rewardWeight=0')).toEqual([message]);
     expect(said('agents.first.rewardWeight=0.1')).toEqual([]);
+  });
+
+  it('is warned about: a critic that the estimator does not need', () => {
+    const said = (...overrides: string[]) =>
+      weakSettings(choiceRecipe(policiesFor(overrides), overrides)).filter(({ message }) => /critic/.test(message));
+    expect(said('policies.first.critic.epochs=2')[0]?.message).toMatch(/policies\.first\.critic has no effect/);
+    expect(said('advantage.type=gae', 'policies.first.critic.epochs=2')).toEqual([]);
   });
 
   const corrected = 'loss.importanceCorrection={"cap":3}';

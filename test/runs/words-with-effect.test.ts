@@ -13,7 +13,7 @@ import { type Setting, wordSettings } from '../support/recipe-settings.js';
 /** Settings that cannot change what a small model learns in a few steps, each with the reason. */
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^(warmStart|evaluation|gateway|rollout|backend|sampler)\./, 'no part of a step that learns'],
-  [/\.(model|agentAdapters|critic|backend|sampler)\./, 'other models: own-models.test.ts, lora.test.ts, gae.test.ts'],
+  [/\.(model|agentAdapters|backend|sampler)\./, 'other models: own-models.test.ts, lora.test.ts'],
   [/\.(device|precision)$/, 'hardware: precision.test.ts'],
   [/^policies\.first\.loss\./, 'the same schema as `loss`'],
   [/\.second\./, 'the same schema as for the first'],
@@ -23,7 +23,6 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
     'which files are kept: checkpoint.test.ts, stop-rules.test.ts',
   ],
   [/^training\.spike\.action$/, 'steps with a spike: stability-watch.test.ts'],
-  [/advantage\.type=gae/, 'needs a critic: gae.test.ts'],
   [
     /^advantage\.singleton advantage\.type=(grpo-turn|drmas-batch|magrpo)/,
     'the game has no such groups: unused-choices.test.ts',
@@ -32,12 +31,16 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
 
 /** Settings besides its own that a setting needs to have an effect. */
 const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
+  [/\.critic\./, 'advantage.type=gae', 'policies.first.critic.epochs=4'],
+  [/critic.*chedule\.type/, 'policies.first.critic.warmupSteps=0'],
+  [/across advantage\.type=gae/, 'advantage.lambda=0.5'],
+  [/critic.*nesterov/, 'policies.first.critic.optimizer.momentum=0.5'],
   [/advantage\.type=partition/, 'advantage.score=turn', 'advantage.mean=agent', 'advantage.spread=task'],
   [/advantage\.type=rejection/, 'advantage.above=0.3'],
   [/^advantage\.singleton/, 'training.groupSize=1', 'training.tasksPerStep=6'],
   [/^loss\.type/, 'policies.first.epochs=4'],
   [/aggregate loss\.type=cross-entropy/, 'advantage.type=rejection', 'advantage.above=0'],
-  [/nesterov/, 'policies.first.optimizer.momentum=0.5'],
+  [/policies\.first\.optimizer\.nesterov/, 'policies.first.optimizer.momentum=0.5'],
   [/chedule\.type/, 'policies.first.warmupSteps=0'],
   [/entropySchedule/, 'policies.first.entropyCoefficient=0.5'],
   [/first\.kl\./, 'policies.first.kl.coefficient=0.3', 'policies.first.kl.kind=k1', 'policies.first.epochs=2'],
@@ -102,7 +105,8 @@ const decoder = tinyDecoder({
   context: 64,
   tokenizer: { type: 'symbols', symbols: ['a', 'b', 'c', '.'], stop: '.', endOfUser: 'c', endOfAssistant: '.' },
 });
-const written = /(^loss\.type|aggregate )/;
+/** Settings whose effect shows in texts of several tokens, or that need a decoder. */
+const written = /(^loss\.type|aggregate |gae|\.critic\.)/;
 
 const all = wordSettings({ first: 'first', second: 'second' });
 const nameOf = ({ path, chosen }: Setting) => [path, ...chosen].join(' ');
@@ -114,7 +118,7 @@ async function learntBy(name: string, overrides: readonly string[]): Promise<str
   const policies = { first: policy, second: policy };
   const training = { steps: 4, tasksPerStep: 2, groupSize: 4 };
   const changes: object = written.test(name)
-    ? { team: writers, policies, training: { ...training, steps: 2 } }
+    ? { team: writers, policies, training: { ...training, steps: /gae|critic/.test(name) ? 4 : 2 } }
     : { team: team(name === 'training.failedEpisodes' ? failing : undefined), training };
   const steps = await learnSteps(choiceRecipe(changes as Partial<RecipeInput>, overrides));
   const turns = steps.flatMap(({ played }) =>

@@ -72,6 +72,11 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           `${setting} changes nothing: choose policies.${name}.epochs or policies.${name}.miniBatches above 1, or leave it out`,
       );
     }),
+    ...Object.entries(policies).flatMap(([name, { critic }]) =>
+      critic === undefined || estimator.traits.needs === 'values'
+        ? []
+        : [`'${type}' needs no critic, so policies.${name}.critic has no effect`],
+    ),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
