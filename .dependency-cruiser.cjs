@@ -1,7 +1,13 @@
+const { readdirSync, readFileSync } = require('node:fs');
+
 // The walls: imports go downward in this list of rooms, through doors alone, and never in a circle. A room's doors are
 // the files directly in its folder (docs/decisions/075-rooms-and-recipes.md). `npm run house` measures the rest.
 const rooms = ['public', 'cli', 'dashboard', 'serve', 'runs', 'lab', 'cluster', 'method', 'gateway', 'teams'];
-/** The packages below the rooms of drmas. They know none of these. */
+/** The packages below the rooms of drmas, which npm publishes. */
+const libraries = readdirSync('packages').filter(
+  (name) => !JSON.parse(readFileSync(`packages/${name}/package.json`, 'utf8')).private,
+);
+/** What they do not know. */
 const ABOVE = '^(src|recipes|apps|packages/dashboard)/';
 /** The doors of the engine that a page for people needs: values and texts, no kernels. */
 const PAGE_DOORS = '^packages/engine/src/(errors|events|host|math|nouns)\\.ts$';
@@ -96,13 +102,13 @@ module.exports = {
       name: 'the-engine-knows-nothing-above',
       severity: 'error',
       from: { path: '^packages/engine/', pathNot: TEST },
-      to: { path: `${ABOVE}|^packages/tinker/` },
+      to: { path: `${ABOVE}|^packages/(${libraries.filter((name) => name !== 'engine').join('|')})/` },
     },
     {
-      name: 'tinker-knows-the-engine-alone',
+      name: 'other-libraries-know-the-engine-alone',
       severity: 'error',
-      from: { path: '^packages/tinker/', pathNot: TEST },
-      to: { path: ABOVE },
+      from: { path: `^packages/(${libraries.filter((name) => name !== 'engine').join('|')})/`, pathNot: TEST },
+      to: { path: `${ABOVE}|^packages/(?!engine/|$1/)` },
     },
     {
       name: 'tests-of-the-engine-know-nothing-above',
@@ -128,7 +134,7 @@ module.exports = {
       comment: 'Tests, and what only this repository has, may look inside: `@drmas/engine/internal/...`.',
       severity: 'error',
       from: { path: '^(src|recipes|apps|packages/([^/]+))/', pathNot: TEST },
-      to: { path: '^packages/(engine|tinker)/src/[^/]+/', pathNot: '^packages/$2/' },
+      to: { path: `^packages/(${libraries.join('|')})/src/[^/]+/`, pathNot: '^packages/$2/' },
     },
     {
       name: 'the-page-reads-what-runs-in-a-browser',

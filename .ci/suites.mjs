@@ -57,7 +57,7 @@ export const SUITES = {
     seconds: 120,
   },
   'gpu-short': {
-    paths: ['packages/engine/src/tensor/webgpu', 'packages/engine/src/tensor/kernels.ts', 'test/gpu'],
+    paths: ['packages/webgpu/src', 'packages/engine/src/tensor/kernels.ts', 'test/gpu'],
     seconds: 200,
   },
   hosts: { paths: ['src/cluster', 'test/hosts'], seconds: 60 },

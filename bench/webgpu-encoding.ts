@@ -8,9 +8,9 @@ import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';
 import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
 import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import { baseWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
-import { findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
-import { createWebgpuKernels } from '@drmas/engine/internal/tensor/webgpu/webgpu';
 import { randomKey } from '@drmas/engine/math';
+import { findAdapter } from '@drmas/webgpu/internal/kernels/open-device';
+import { createWebgpuKernels } from '@drmas/webgpu/internal/kernels/webgpu';
 
 const config: DecoderConfig = {
   vocabSize: 128,

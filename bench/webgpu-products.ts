@@ -4,10 +4,10 @@
  */
 import { messageOf } from '@drmas/engine/errors';
 import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import type { DeviceBfloat16s, DeviceFloats } from '@drmas/engine/internal/tensor/webgpu/device-memory';
-import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
 import { RandomStream } from '@drmas/engine/math';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import type { DeviceBfloat16s, DeviceFloats } from '@drmas/webgpu/internal/kernels/device-memory';
+import { openDeviceKernels } from '@drmas/webgpu/internal/kernels/open-kernels';
 import { amount } from './report.js';
 
 /** Rows of a small tick, of a usual one and of a micro-batch, by a layer's narrowest and its widest matrix. */

@@ -2,8 +2,8 @@
 
 import type { Heads } from '@drmas/engine/internal/tensor/kernel-arguments';
 import { referenceKernels } from '@drmas/engine/internal/tensor/reference/reference-kernels';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
 import { RandomStream } from '@drmas/engine/math';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
 import { describe, expect, it } from 'vitest';
 import { sharedKernels } from './opened-device.js';
 

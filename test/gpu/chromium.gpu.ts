@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { DeviceCheck } from '@drmas/engine/internal/tensor/webgpu/check-device';
+import type { DeviceCheck } from '@drmas/webgpu/internal/kernels/check-device';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BrowserPage, chromium, SOFTWARE_GPU } from '../support/chromium.js';

@@ -4,10 +4,10 @@
  */
 import { type MessagePort, workerData } from 'node:worker_threads';
 import { messageOf } from '@drmas/engine/errors';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import type { DeviceFloats, DeviceMemory } from '@drmas/engine/internal/tensor/webgpu/device-memory';
-import { findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
-import { createWebgpuKernels, type WebgpuOptions } from '@drmas/engine/internal/tensor/webgpu/webgpu';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import type { DeviceFloats, DeviceMemory } from '@drmas/webgpu/internal/kernels/device-memory';
+import { findAdapter } from '@drmas/webgpu/internal/kernels/open-device';
+import { createWebgpuKernels, type WebgpuOptions } from '@drmas/webgpu/internal/kernels/webgpu';
 
 /** The input of the thread. */
 export interface ThreadData {

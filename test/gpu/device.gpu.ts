@@ -1,12 +1,11 @@
 /** The code around the kernels: the check of a device, its opening, and failures. */
 
-import { checkDevice, type DeviceCheck } from '@drmas/engine/internal/tensor/webgpu/check-device';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import { adapterOf, adaptersOf, findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
-import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
-import type { PowerPreference } from '@drmas/engine/internal/tensor/webgpu/webgpu-api';
-import type { Gpu } from '@drmas/engine/kernels';
-import { inspectGpu } from '@drmas/engine/node';
+import { type Gpu, inspectGpu } from '@drmas/webgpu';
+import { checkDevice, type DeviceCheck } from '@drmas/webgpu/internal/kernels/check-device';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import { adapterOf, adaptersOf, findAdapter } from '@drmas/webgpu/internal/kernels/open-device';
+import { openDeviceKernels } from '@drmas/webgpu/internal/kernels/open-kernels';
+import type { PowerPreference } from '@drmas/webgpu/internal/kernels/webgpu-api';
 import { describe, expect, it } from 'vitest';
 import { openedDevices, sharedKernels } from './opened-device.js';
 

@@ -1,10 +1,10 @@
 /** A GPU that fails on demand, and runs of the command line on it, in this thread. */
 
 import { EmbeddedBackend } from '@drmas/engine/embedded';
-import { type FoundAdapter, findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
-import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
-import type { GpuDevice } from '@drmas/engine/internal/tensor/webgpu/webgpu-api';
 import { nodeFiles } from '@drmas/engine/platform';
+import { type FoundAdapter, findAdapter } from '@drmas/webgpu/internal/kernels/open-device';
+import { openDeviceKernels } from '@drmas/webgpu/internal/kernels/open-kernels';
+import type { GpuDevice } from '@drmas/webgpu/internal/kernels/webgpu-api';
 import { engineHere, Gate } from '../../apps/site/src/run/engine-here.js';
 import { executeRun } from '../../src/runs/run/execute-run.js';
 import type { RunPlace } from '../../src/runs/run/start-run.js';

@@ -6,9 +6,9 @@ import { deviceMemoryPlan } from '@drmas/engine/internal/embedded/memory/device-
 import { Engine } from '@drmas/engine/internal/embedded/thread/engine';
 import type { PolicyShape } from '@drmas/engine/internal/embedded/thread/resident-policy';
 import { packSamples } from '@drmas/engine/internal/embedded/thread/sample-batch';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
 import { randomKey } from '@drmas/engine/math';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import { openDeviceKernels } from '@drmas/webgpu/internal/kernels/open-kernels';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { plainAdamW } from '../support/adamw.js';
 import { sampleOf } from '../support/samples.js';

@@ -8,10 +8,10 @@ import { baseWeights, DecoderWeights } from '@drmas/engine/internal/model/decode
 import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
 import type { Before } from '@drmas/engine/internal/tensor/kernel-arguments';
 import { linearOntoByCalls } from '@drmas/engine/internal/tensor/linear-onto';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import type { DeviceBfloat16s, DeviceFloats } from '@drmas/engine/internal/tensor/webgpu/device-memory';
 import { RandomStream, randomKey } from '@drmas/engine/math';
 import { parameterCount } from '@drmas/engine/model';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import type { DeviceBfloat16s, DeviceFloats } from '@drmas/webgpu/internal/kernels/device-memory';
 import { describe, expect, it } from 'vitest';
 import { generate, plain } from '../contracts/decoder.js';
 import { openedDevices, sharedKernels } from './opened-device.js';

@@ -3,9 +3,9 @@
 import { DeviceError } from '@drmas/engine/errors';
 import { baseWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
 import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import type { DeviceBfloat16s, DeviceFloats } from '@drmas/engine/internal/tensor/webgpu/device-memory';
 import { RandomStream } from '@drmas/engine/math';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import type { DeviceBfloat16s, DeviceFloats } from '@drmas/webgpu/internal/kernels/device-memory';
 import { describe, expect, it } from 'vitest';
 import { plain } from '../contracts/decoder.js';
 import { openedDevices, sharedKernels } from './opened-device.js';

@@ -1,8 +1,8 @@
 import { MessageChannel, receiveMessageOnPort, type Worker } from 'node:worker_threads';
 import { hostMemory } from '@drmas/engine/internal/tensor/host-kernels';
-import type { WebgpuOptions } from '@drmas/engine/internal/tensor/webgpu/webgpu';
 import type { HostKernels } from '@drmas/engine/kernels';
 import { startWorker } from '@drmas/engine/platform';
+import type { WebgpuOptions } from '@drmas/webgpu/internal/kernels/webgpu';
 import { allKernels } from '../../scripts/kernels/declarations.js';
 import type { Call, Reply, ThreadData } from './device-thread.js';
 

@@ -1,9 +1,9 @@
-import { checkDevice } from '@drmas/engine/internal/tensor/webgpu/check-device';
-import type { DeviceKernels } from '@drmas/engine/internal/tensor/webgpu/device-kernels';
-import { findAdapter } from '@drmas/engine/internal/tensor/webgpu/open-device';
-import { openDeviceKernels } from '@drmas/engine/internal/tensor/webgpu/open-kernels';
-import { createWebgpuKernels, type WebgpuOptions } from '@drmas/engine/internal/tensor/webgpu/webgpu';
-import type { GpuDevice } from '@drmas/engine/internal/tensor/webgpu/webgpu-api';
+import { checkDevice } from '@drmas/webgpu/internal/kernels/check-device';
+import type { DeviceKernels } from '@drmas/webgpu/internal/kernels/device-kernels';
+import { findAdapter } from '@drmas/webgpu/internal/kernels/open-device';
+import { openDeviceKernels } from '@drmas/webgpu/internal/kernels/open-kernels';
+import { createWebgpuKernels, type WebgpuOptions } from '@drmas/webgpu/internal/kernels/webgpu';
+import type { GpuDevice } from '@drmas/webgpu/internal/kernels/webgpu-api';
 import { afterEach } from 'vitest';
 
 interface Opened {

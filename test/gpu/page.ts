@@ -1,8 +1,9 @@
 /** The work of a page of test/gpu/chromium.gpu.ts on the browser's own GPU. */
-import { checkDevice, type DeviceCheck } from '@drmas/engine/internal/tensor/webgpu/check-device';
-import { adapterOf } from '@drmas/engine/internal/tensor/webgpu/open-device';
-import { createWebgpuKernels } from '@drmas/engine/internal/tensor/webgpu/webgpu';
-import type { Gpu } from '@drmas/engine/kernels';
+
+import type { Gpu } from '@drmas/webgpu';
+import { checkDevice, type DeviceCheck } from '@drmas/webgpu/internal/kernels/check-device';
+import { adapterOf } from '@drmas/webgpu/internal/kernels/open-device';
+import { createWebgpuKernels } from '@drmas/webgpu/internal/kernels/webgpu';
 
 declare const navigator: { readonly gpu?: Gpu };
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { GpuReport } from '@drmas/engine/node';
 import { findVulkan } from '@drmas/engine/platform';
+import type { GpuReport } from '@drmas/webgpu';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { gpuAdvice, gpuLines } from './doctor-command.js';

@@ -4,18 +4,17 @@ import { basename, join, resolve } from 'node:path';
 import { messageOf } from '@drmas/engine/errors';
 import { describeModel, type ModelOnDisk, modelsOnDisk } from '@drmas/engine/formats';
 import { byteText } from '@drmas/engine/host';
-import type { AdapterFacts, Bfloat16Products } from '@drmas/engine/kernels';
+import type { Bfloat16Products } from '@drmas/engine/kernels';
 import {
   deviceProblem,
-  type GpuReport,
   INSTALL_TORCH,
-  inspectGpu,
   inspectNative,
   lookForTorch,
   type PythonReport,
   selectKernels,
 } from '@drmas/engine/node';
 import { cacheDirectory, findVulkan, nodeFiles, packageVersion, type VulkanParts } from '@drmas/engine/platform';
+import { type AdapterFacts, type GpuReport, inspectGpu } from '@drmas/webgpu';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';

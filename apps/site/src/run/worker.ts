@@ -3,7 +3,8 @@
 import kernelsAddress from '@drmas/engine/drmas.wasm?url';
 import { EmbeddedBackend } from '@drmas/engine/embedded';
 import { DeviceError, messageOf } from '@drmas/engine/errors';
-import { createWasmKernels, type Gpu, type Kernels } from '@drmas/engine/kernels';
+import { createWasmKernels, type Kernels } from '@drmas/engine/kernels';
+import type { Gpu } from '@drmas/webgpu';
 import type { Recipe } from '../../../../src/method/recipe.js';
 import { engineHere, Gate, tabFiles } from './engine-here.js';
 import type { FromTab, ToTab } from './protocol.js';
@@ -24,7 +25,7 @@ async function tabKernels({ backend }: Pick<Recipe, 'backend'>): Promise<Kernels
 async function gpuKernels(): Promise<Kernels> {
   const { gpu } = navigator as { readonly gpu?: Gpu };
   if (gpu === undefined) throw new DeviceError('absent', 'this browser has no WebGPU, or not for this page');
-  const { adapterOf, openDeviceKernels } = await import('@drmas/engine/webgpu');
+  const { adapterOf, openDeviceKernels } = await import('@drmas/webgpu');
   return openDeviceKernels(() => adapterOf(gpu));
 }
 

@@ -9,7 +9,7 @@ import { lossTypes } from '../loss/loss-spec.js';
 import type { BaseKind } from '../model/decoder/weights/decoder-tensors.js';
 import { blockFormats } from '../model/formats/decoder-layout.js';
 import { optimizerTypes } from '../model/optimizers/index.js';
-import type { DeviceCounts } from '../tensor/webgpu/device-counts.js';
+import type { DeviceCounts } from '../tensor/device-counts.js';
 import { saysIdentity } from './base-identity.js';
 import { EmbeddedCritic } from './embedded-critic.js';
 import { type Base, type EmbeddedModel, type EngineServices, fillState, openState } from './embedded-model.js';

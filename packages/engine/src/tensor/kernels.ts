@@ -1,9 +1,9 @@
 import type { Bfloat16Products } from './bfloat16.js';
+import type { DeviceCounts } from './device-counts.js';
 import type { HostMemoryKinds, MemoryKinds } from './kernel-arguments.js';
 import type { KernelMemory } from './kernel-memory.js';
 import type { FusedKernels, KernelOperations, ProcessorOperations } from './kernel-operations.js';
 import type { AnyMemoryKinds } from './memory.js';
-import type { DeviceCounts } from './webgpu/device-counts.js';
 
 /**
  * A set of kernels, the engine's operations. There are four implementations (C++, WebAssembly, TypeScript, WGSL on a

@@ -1,6 +1,7 @@
 /** The memory that kernels work on: this process's own, or a device's, which the host cannot index. */
+
+import type { DeviceBfloat16s, DeviceFloats, DeviceIntegers } from './device-memory.js';
 import type { WeightArray } from './kernel-arguments.js';
-import type { DeviceBfloat16s, DeviceFloats, DeviceIntegers } from './webgpu/device-memory.js';
 
 /** Numbers in float32. */
 export type Floats = Float32Array | DeviceFloats;

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Device } from '../contract/architecture.js';
 import { ArgumentError, DeviceError, messageOf } from '../errors.js';
+import { devicePackage } from './device-package.js';
 import { engineDevice, ON_A_GPU } from './engine-device.js';
 import type { HostKernels, Kernels } from './kernels.js';
 import { shippedSources } from './native/build.js';
@@ -79,8 +80,8 @@ export async function selectEngineKernels(
 ): Promise<Omit<Selection, 'kernels'> & { readonly kernels: Kernels }> {
   const { environment = process.env, device } = options;
   if (engineDevice(device, environment) === 'cpu') return selectKernels(options);
-  const { openDeviceKernels } = await import('./webgpu/open-kernels.js');
   try {
+    const { openDeviceKernels } = await devicePackage();
     return { kernels: await openDeviceKernels() };
   } catch (error) {
     if (!(error instanceof DeviceError)) throw error;

@@ -1,11 +1,12 @@
 /** Closed models leave nothing in a device's memory, except the bases that adapters share. */
+
+import { createCountingDevice } from '@drmas/webgpu/internal/kernels/counting-device';
+import { createWebgpuKernels } from '@drmas/webgpu/internal/kernels/webgpu';
 import { describe, expect, it } from 'vitest';
 import { plain } from '../../../../../test/contracts/decoder.js';
 import { plainAdamW } from '../../../../../test/support/adamw.js';
 import { sampleOf } from '../../../../../test/support/samples.js';
 import { randomKey } from '../../base/core/random.js';
-import { createCountingDevice } from '../../tensor/webgpu/counting-device.js';
-import { createWebgpuKernels } from '../../tensor/webgpu/webgpu.js';
 import { Engine } from '../thread/engine.js';
 import type { PolicyShape } from '../thread/resident-policy.js';
 import { packSamples } from '../thread/sample-batch.js';

@@ -1,10 +1,10 @@
+import { createCountingDevice } from '@drmas/webgpu/internal/kernels/counting-device';
+import type { FoundAdapter } from '@drmas/webgpu/internal/kernels/open-device';
 import { describe, expect, it } from 'vitest';
 import { plainAdamW } from '../../../../../test/support/adamw.js';
 import type { PlannedPolicy } from '../../backends/backend-declaration.js';
 import { DeviceError } from '../../base/core/errors.js';
 import { type DecoderConfig, PROJECTIONS } from '../../contract/architecture.js';
-import { createCountingDevice } from '../../tensor/webgpu/counting-device.js';
-import type { FoundAdapter } from '../../tensor/webgpu/open-device.js';
 import { deviceMemoryPlan } from './device-footprint.js';
 
 const config: DecoderConfig = {

@@ -5,10 +5,7 @@ import type { DecoderConfig } from '../../contract/architecture.js';
 import { DeviceError } from '../../errors.js';
 import { batchRows } from '../../model/decoder/layer/layer-buffers.js';
 import type { TrainingSample } from '../../nouns.js';
-import { createCountingDevice } from '../../tensor/webgpu/counting-device.js';
-import type { DeviceKernels } from '../../tensor/webgpu/device-kernels.js';
-import { type FoundAdapter, findAdapter } from '../../tensor/webgpu/open-device.js';
-import { createWebgpuKernels } from '../../tensor/webgpu/webgpu.js';
+import { type CountingKernels, type DeviceLimits, devicePackage } from '../../tensor/device-package.js';
 import { Engine } from '../thread/engine.js';
 import { packSamples } from '../thread/sample-batch.js';
 import { cacheFootprint, policyFootprint } from './footprint.js';
@@ -32,11 +29,12 @@ interface DeviceRun {
 export async function deviceMemoryPlan(
   options: DeviceRun,
   planned: readonly PlannedPolicy[],
-  find: () => Promise<FoundAdapter> = findAdapter,
+  find?: () => Promise<DeviceLimits>,
 ): Promise<MemoryPlan> {
+  const { findAdapter, countingKernels } = await devicePackage();
   const sized = planned.filter((policy): policy is Sized => policy.config !== undefined);
   const all = sized.length === planned.length;
-  const [adapter, absent] = await find().then(
+  const [adapter, absent] = await (find ?? findAdapter)().then(
     (there) => [there, undefined] as const,
     (error: unknown) => [undefined, messageOfDevice(error)] as const,
   );
@@ -45,10 +43,10 @@ export async function deviceMemoryPlan(
     notes: [`memory is a GPU's, ${note}`],
     ...(all ? { total } : {}),
   });
-  const anywhere = () => counted(options, sized);
+  const anywhere = () => counted(options, sized, countingKernels());
   if (adapter === undefined) return planOf(await anywhere(), `and there is none here: ${absent}`);
   try {
-    const there = await counted(options, sized, adapter);
+    const there = await counted(options, sized, countingKernels(adapter));
     return planOf(there, `and ${adapter.name} has buffers as large; how much it has in all, WebGPU does not tell`);
   } catch (error) {
     return planOf(await anywhere(), `and the run does not fit ${adapter.name}: ${messageOfDevice(error)}`);
@@ -65,13 +63,8 @@ type Counted = Pick<MemoryPlan, 'policies'> & NonNullable<MemoryPlan['total']>;
 async function counted(
   { recompute, longest, written }: DeviceRun,
   planned: readonly Sized[],
-  adapter?: FoundAdapter,
+  kernels: CountingKernels,
 ): Promise<Counted> {
-  const kernels = createWebgpuKernels(
-    createCountingDevice(adapter?.buffer),
-    'counted',
-    adapter && { binding: adapter.binding },
-  );
   const engine = new Engine(kernels, { recompute });
   const grown = growthOf(kernels);
   const policies: Record<string, Footprint> = {};
@@ -112,7 +105,7 @@ async function counted(
 }
 
 /** A function that returns the growth of a device's memory since its last call. Bytes. */
-function growthOf(kernels: DeviceKernels): () => number {
+function growthOf(kernels: CountingKernels): () => number {
   let before = 0;
   return () => {
     const { bytes } = kernels.counts;

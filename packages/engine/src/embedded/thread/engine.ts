@@ -28,10 +28,10 @@ import type { BlockPiece, FilePiece, TensorPiece } from '../../model/formats/ten
 import type { ValueSample } from '../../nouns.js';
 import { Arena } from '../../tensor/arena.js';
 import { widen } from '../../tensor/bfloat16.js';
+import type { DeviceCounts } from '../../tensor/device-counts.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { fillOnHost, isInBfloat16 } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
-import type { DeviceCounts } from '../../tensor/webgpu/device-counts.js';
 import type { CriticState, ExportOptions, PolicyState } from '../stored-state.js';
 import { type IncomingOptimizer, IncomingStates, type StateOwner } from './incoming-states.js';
 import { type ImportModule, LossModules } from './loss-modules.js';

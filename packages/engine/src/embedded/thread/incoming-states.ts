@@ -11,10 +11,10 @@ import { storedBits } from '../../model/formats/safetensors-header.js';
 import type { BlockPiece, TensorPiece } from '../../model/formats/tensor.js';
 import { putPiece, type TensorPlace } from '../../model/formats/tensor-place.js';
 import type { BlockMatrix } from '../../tensor/blocks.js';
+import type { DeviceBfloat16s, DeviceFloats, DeviceMemory } from '../../tensor/device-memory.js';
 import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../tensor/kernels.js';
 import { type Floats, isInBfloat16, isOnHost, type WeightMemory } from '../../tensor/memory.js';
-import type { DeviceBfloat16s, DeviceFloats, DeviceMemory } from '../../tensor/webgpu/device-memory.js';
 import type { OptimizerHeader } from '../stored-state.js';
 
 /** The model that a state belongs to. Models of all kinds in an engine have different numbers. */

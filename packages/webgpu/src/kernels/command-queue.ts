@@ -1,7 +1,7 @@
 /** Memory and dispatches on a WebGPU device. Needs no Node: a browser's device will do. */
-import { BackendError, DeviceError } from '../../errors.js';
+import { BackendError, DeviceError } from '@drmas/engine/errors';
+import type { DeviceCounts } from '@drmas/engine/kernels';
 import { BindGroups, beginInWindow, WINDOW } from './bind-groups.js';
-import type { DeviceCounts } from './device-counts.js';
 import type { DeviceMemory } from './device-memory.js';
 import type { Shader, WorkgroupCounts } from './shader.js';
 import type {

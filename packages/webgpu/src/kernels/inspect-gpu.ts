@@ -1,4 +1,4 @@
-import { DeviceError } from '../../errors.js';
+import { DeviceError } from '@drmas/engine/errors';
 import { checkDevice, type DeviceCheck } from './check-device.js';
 import { type AdapterFacts, findAdapters } from './open-device.js';
 import { createWebgpuKernels } from './webgpu.js';

@@ -1,7 +1,4 @@
-import type { StoredMatrix } from '../kernel-memory.js';
-import type { FusedKernels } from '../kernel-operations.js';
-import type { KernelsOn } from '../kernels.js';
-import type { DeviceCounts } from './device-counts.js';
+import type { DeviceCounts, FusedKernels, KernelsOn, StoredMatrix } from '@drmas/engine/kernels';
 import type { DeviceBfloat16s, DeviceFloats, DeviceIntegers } from './device-memory.js';
 
 /** The types of kernels on a GPU. */

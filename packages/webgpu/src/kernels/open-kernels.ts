@@ -1,4 +1,4 @@
-import { DeviceError } from '../../errors.js';
+import { DeviceError } from '@drmas/engine/errors';
 import { checkDevice } from './check-device.js';
 import type { DeviceKernels } from './device-kernels.js';
 import { type FoundAdapter, findAdapter } from './open-device.js';

@@ -1,3 +1,5 @@
+import type { DeviceKernels } from './device-kernels.js';
+import { createWebgpuKernels } from './webgpu.js';
 import type { GpuBuffer, GpuDevice, GpuEncoder, GpuPass } from './webgpu-api.js';
 
 /**
@@ -26,3 +28,7 @@ export function createCountingDevice(buffer = Number.MAX_SAFE_INTEGER): GpuDevic
     destroy() {},
   };
 }
+
+/** The kernels on such a device, with a GPU's limits of memory or without any. */
+export const countingKernels = (limits?: { readonly buffer: number; readonly binding: number }): DeviceKernels =>
+  createWebgpuKernels(createCountingDevice(limits?.buffer), 'counted', limits && { binding: limits.binding });

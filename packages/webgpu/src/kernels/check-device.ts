@@ -1,9 +1,10 @@
-import { RandomStream } from '../../math.js';
-import type { Heads } from '../kernel-arguments.js';
-import { linearOntoByCalls } from '../linear-onto.js';
-import { referenceKernels } from '../reference/reference-kernels.js';
+import type { Heads } from '@drmas/engine/kernels';
+import { createReferenceKernels, linearOntoByCalls } from '@drmas/engine/kernels';
+import { RandomStream } from '@drmas/engine/math';
 import type { DeviceKernels } from './device-kernels.js';
 import type { DeviceFloats, DeviceIntegers } from './device-memory.js';
+
+const plainKernels = createReferenceKernels();
 
 export interface DeviceCheck {
   /** The largest |a - b| / (1 + |b|) between the device and the plain TypeScript kernels; about 1e-6. */
@@ -80,9 +81,9 @@ class Bench {
 async function checkProduct(kernels: DeviceKernels, bench: Bench): Promise<DeviceCheck> {
   const [x, weight] = [noise(ROWS * INPUTS, 'x'), noise(INPUTS * OUTPUTS, 'weight')];
   const expected = new Float32Array(ROWS * OUTPUTS);
-  const plain = new Float32Array(referenceKernels.packedSize({ inputs: INPUTS, outputs: OUTPUTS }));
-  referenceKernels.pack({ packed: plain, weight, inputs: INPUTS, outputs: OUTPUTS, transpose: false });
-  referenceKernels.linear({
+  const plain = new Float32Array(plainKernels.packedSize({ inputs: INPUTS, outputs: OUTPUTS }));
+  plainKernels.pack({ packed: plain, weight, inputs: INPUTS, outputs: OUTPUTS, transpose: false });
+  plainKernels.linear({
     out: expected,
     x,
     packed: plain,
@@ -163,7 +164,7 @@ async function checkAttention(kernels: DeviceKernels, bench: Bench): Promise<Dev
   const qkv = noise(rows * WIDTH, 'qkv');
   const starts = Int32Array.of(0, rows);
   const expected = new Float32Array(outputs);
-  referenceKernels.attention({
+  plainKernels.attention({
     out: expected,
     logSumExp: new Float32Array(rows * SHAPE.heads),
     qkv,
@@ -233,7 +234,7 @@ async function checkSampling(kernels: DeviceKernels, bench: Bench): Promise<Devi
   const [targets, bySampler, byTrainer] = await kernels.read([tokens, sampled, scored]);
   const expected = new Float32Array(ROWS);
   const unused = () => new Float32Array(ROWS);
-  referenceKernels.tokenLogprobs({
+  plainKernels.tokenLogprobs({
     logprobs: expected,
     logSumExp: unused(),
     entropy: unused(),

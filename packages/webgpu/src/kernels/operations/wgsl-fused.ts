@@ -1,5 +1,5 @@
 /** Kernels that replace several calls by one dispatch (native/manifest/fused.ts). */
-import { linearOntoByCalls } from '../../linear-onto.js';
+import { linearOntoByCalls } from '@drmas/engine/kernels';
 import { shareWindow } from '../bind-groups.js';
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';

@@ -4,7 +4,7 @@
  * tiles in its own memory. Tiles begin with the first key of a sequence or slot. Each line of the block sums over its
  * keys in order, whatever lines are beside it.
  */
-import type { Heads } from '../../kernel-arguments.js';
+import type { Heads } from '@drmas/engine/kernels';
 import { type Shader, shader } from '../shader.js';
 
 /** The vectors of a head: of four numbers if headDim is a multiple of four, else of two. */

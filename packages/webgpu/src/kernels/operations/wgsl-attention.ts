@@ -2,7 +2,7 @@
  * Causal attention, in blocks of queries and tiles of keys. A cached row has the bits of the same row in a batch: both
  * run the same shader, which finds keys and values in `qkv`, or in a cache [places, kvHeads headDim].
  */
-import type { Heads } from '../../kernel-arguments.js';
+import type { Heads } from '@drmas/engine/kernels';
 import type { CommandQueue } from '../command-queue.js';
 import type { DeviceKernels } from '../device-kernels.js';
 import type { DeviceFloats } from '../device-memory.js';

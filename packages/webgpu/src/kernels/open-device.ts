@@ -1,4 +1,4 @@
-import { DeviceError, messageOf } from '../../errors.js';
+import { DeviceError, messageOf } from '@drmas/engine/errors';
 import type { Gpu, GpuAdapterInfo, GpuDevice, PowerPreference } from './webgpu-api.js';
 
 /** A driver's description of a GPU. */
