@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually, takesTime } from '../../../../../../test/support/time-and-chance.js';
-import { type Deadlines, type Listening, listen } from './listen.js';
+import { type Deadlines, type Listening, listen, type Room } from './listen.js';
 
 describe('deadlines', () => {
   const open: Listening[] = [];
@@ -13,8 +13,12 @@ describe('deadlines', () => {
     for (const each of open.splice(0)) await each.close();
   });
 
-  async function served(fetch: (request: Request) => Response | Promise<Response>, deadlines: Partial<Deadlines> = {}) {
-    const options = { host: '127.0.0.1', port: 0, deadlines: { checkMs: 10, ...deadlines } };
+  async function served(
+    fetch: (request: Request) => Response | Promise<Response>,
+    deadlines: Partial<Deadlines> = {},
+    room: Partial<Room> = {},
+  ) {
+    const options = { host: '127.0.0.1', port: 0, deadlines: { checkMs: 10, ...deadlines }, room };
     const listening = await listen({ app: { fetch }, guard: () => undefined }, options);
     open.push(listening);
     return listening;
@@ -55,6 +59,39 @@ describe('deadlines', () => {
     }
     await closed;
     expect(answer).toMatch(/200 OK[\s\S]*1000$/);
+  });
+
+  it('refuses long bodies beyond its room until others have come, and takes small ones', async () => {
+    let begun = 0;
+    const counting = (request: Request) => {
+      begun++;
+      return read(request);
+    };
+    const server = await served(counting, {}, { bodyBytes: 300_000 });
+    const long = (length: string, part = '{') =>
+      `POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${length}\r\n\r\n${part}`;
+    const first = connected(server, long('Content-Length: 200000'));
+    const answerOf = async (socket: Socket) => `${(await once(socket, 'data'))[0]}`;
+    await eventually(() => expect(begun).toBe(1));
+    for (const request of [long('Content-Length: 200000'), long('Transfer-Encoding: chunked', '1\r\n{\r\n')])
+      expect(await answerOf(connected(server, request))).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1/i);
+    const post = (length: number) => fetch(server.url, { method: 'POST', body: 'x'.repeat(length) });
+    expect(await (await post(1000)).text()).toBe('1000');
+    first.write('x'.repeat(199_999));
+    expect(await answerOf(first)).toMatch(/200 OK/);
+    await eventually(async () => expect(await (await post(200_000)).text()).toBe('200000'));
+  });
+
+  it('closes the oldest connection without a request for a new one beyond its room', async () => {
+    const { promise: released, resolve: release } = resolvers();
+    const server = await served(() => released.then(() => new Response('late')), {}, { connections: 20 });
+    const waiting = fetch(server.url);
+    const idle = Array.from({ length: 40 }, () => connected(server, 'GET'));
+    await eventually(() => expect(idle.filter(({ closed }) => closed).length).toBeGreaterThanOrEqual(20));
+    const next = fetch(server.url);
+    release();
+    expect(await (await next).text()).toBe('late');
+    expect(await (await waiting).text()).toBe('late');
   });
 
   it('ends a head that does not come', async () => {

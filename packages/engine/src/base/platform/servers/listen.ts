@@ -26,6 +26,7 @@ interface ListenOptions {
   readonly host: string;
   readonly port: number;
   readonly deadlines?: Partial<Deadlines>;
+  readonly room?: Partial<Room>;
 }
 
 /**
@@ -35,11 +36,16 @@ interface ListenOptions {
 export async function listen({ app, guard }: GuardedApp, options: ListenOptions): Promise<Listening> {
   const { host, port } = options;
   const deadlines = { ...defaultDeadlines, ...options.deadlines };
+  const room = { ...defaultRoom, ...options.room };
   const server = createAdaptorServer({
     fetch: (request, env) => {
       // A connection with too many requests is closed, but Node has read others with them.
-      if ((env as HttpBindings).incoming.socket.destroyed) return new Response(null, { status: 503 });
-      return guard(request) ?? answerOf(app, request, env);
+      const { incoming } = env as HttpBindings;
+      if (incoming.socket.destroyed) return new Response(null, { status: 503 });
+      const refusal = guard(request) ?? (connections.lacksRoom(incoming as IncomingMessage) ? busy() : undefined);
+      if (refusal === undefined) return answerOf(app, request, env);
+      connections.ignore(incoming as IncomingMessage);
+      return refusal;
     },
     hostname: host,
     overrideGlobalObjects: false,
@@ -49,7 +55,7 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
       requestTimeout: 0, // `Connections` limits the time of bodies by their size
     },
   }) as Server;
-  const connections = new Connections(server, deadlines);
+  const connections = new Connections(server, deadlines, room);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -103,6 +109,26 @@ const defaultDeadlines: Deadlines = {
   checkMs: 1000,
 };
 
+/** What all clients together may take. */
+export interface Room {
+  /** A connection more closes the oldest one without a whole request. */
+  readonly connections: number;
+  /** Bytes of bodies that are on their way. A request that would take more is refused, unless its body is small. */
+  readonly bodyBytes: number;
+}
+
+const defaultRoom: Room = { connections: 1000, bodyBytes: 256e6 };
+/** A body of this size passes in any case, so that clients with usual requests are answered beside a flood. */
+const SMALL_BODY = 64e3;
+/** The size that a body without a declared length is taken for. */
+const UNDECLARED = 16e6;
+
+const busy = () =>
+  Response.json(
+    { error: { code: 'busy', message: 'the server receives too many long bodies: try again later' } },
+    { status: 503, headers: { connection: 'close', 'retry-after': '1' } },
+  );
+
 /**
  * The most requests of a connection that wait for their answers. Clients send one after another; Node would hand over
  * thousands that come in one piece, each with its files and memory.
@@ -120,17 +146,26 @@ interface Exchange {
   readonly bytesBefore: number;
 }
 
+function declaredBytes({ headers }: IncomingMessage): number {
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : UNDECLARED;
+}
+
 /** The connections of a server, with their deadlines. */
 class Connections {
   readonly #deadlines: Deadlines;
   /** The requests of each connection that have no whole answer yet. */
   readonly #sockets = new Map<Socket, number>();
   readonly #exchanges = new Set<Exchange>();
+  readonly #room: Room;
+  /** Requests that are refused: Node drops what comes of their bodies. */
+  readonly #ignored = new WeakSet<IncomingMessage>();
   #draining = false;
 
-  constructor(server: Server, deadlines: Deadlines) {
+  constructor(server: Server, deadlines: Deadlines, room: Room) {
     this.#deadlines = deadlines;
+    this.#room = room;
     server.on('connection', (socket: Socket) => {
+      this.#makeRoom();
       this.#sockets.set(socket, 0);
       socket.once('close', () => this.#sockets.delete(socket));
     });
@@ -158,6 +193,29 @@ class Connections {
   drain(): void {
     this.#draining = true;
     for (const socket of this.#sockets.keys()) if (!this.#isAnswering(socket)) socket.destroySoon();
+  }
+
+  /** Whether the bodies on their way leave no room for that of a request. */
+  lacksRoom(request: IncomingMessage): boolean {
+    const own = declaredBytes(request);
+    if (own <= SMALL_BODY) return false;
+    const onTheirWay = [...this.#exchanges].reduce((sum, exchange) => sum + this.#bytesOf(exchange), 0);
+    return onTheirWay > this.#room.bodyBytes && onTheirWay > own;
+  }
+
+  ignore(request: IncomingMessage): void {
+    this.#ignored.add(request);
+  }
+
+  /** The bytes of a body that is on its way: as many as its head declares, or as have come. */
+  #bytesOf({ request, bytesBefore }: Exchange): number {
+    if (request.complete || request.socket.destroyed || this.#ignored.has(request)) return 0;
+    return Math.max(declaredBytes(request), request.socket.bytesRead - bytesBefore);
+  }
+
+  #makeRoom(): void {
+    if (this.#sockets.size < this.#room.connections) return;
+    for (const socket of this.#sockets.keys()) if (!this.#isAnswering(socket)) return void socket.destroy();
   }
 
   /** Adds to the requests of a connection that wait for their answers; returns their number. */
