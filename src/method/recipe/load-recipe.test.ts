@@ -28,6 +28,7 @@ describe('loadRecipe', () => {
   it('explains a wrong name or file', async () => {
     await expect(loadRecipe('maht')).rejects.toThrow(/no recipe 'maht'; did you mean 'math'\? \(known: .*gsm8k/);
     await expect(loadRecipe('no/such.ts')).rejects.toThrow(/there is no recipe file .*such\.ts/);
+    await expect(loadRecipe('examples\\judge.ts')).rejects.toThrow(/; write the path with \/, as examples\/judge\.ts/);
     await writeFile(join(root, 'team.ts'), '');
     await writeFile(join(root, 'team.test.ts'), '');
     await expect(loadRecipe(join(root, 'tean.ts'))).rejects.toThrow(

@@ -57,7 +57,11 @@ function findFile(nameOrFile: string, shipped: readonly string[]): string {
   const file = resolve(nameOrFile);
   if (isRecipeFile(nameOrFile)) {
     if (existsSync(file)) return file;
-    throw new RecipeError(`there is no recipe file ${file}${suggestion(basename(file), codeFilesIn(dirname(file)))}`);
+    const slashed = nameOrFile.replaceAll('\\', '/');
+    const hint = existsSync(slashed)
+      ? `; write the path with /, as ${slashed}`
+      : suggestion(basename(file), codeFilesIn(dirname(file)));
+    throw new RecipeError(`there is no recipe file ${file}${hint}`);
   }
   const named = codeFilesIn(dirname(file)).find((name) => basename(name, extname(name)) === basename(file));
   if (named !== undefined)
