@@ -411,8 +411,8 @@ const budgetText = () => {
   const heldOut = Math.min(tasks, tickets(1).test.length); // an evaluation plays each task once
   return (
     `${steps} steps of ${tasksPerStep} tasks with ${groupSize} episodes each, ${steps * tasksPerStep * groupSize} ` +
-    `episodes in all; an evaluation before them and after every ${steps / evaluations}, of ${heldOut}\n` +
-    `held-out tasks with ${samples} episodes each. AdamW at ${LEARNING_RATE} for all estimators. Agents begin with a ` +
+    `episodes in all. An evaluation before them and after every ${steps / evaluations} plays ${heldOut}\n` +
+    `held-out tasks ${samples} times each. AdamW at ${LEARNING_RATE} for all estimators. Agents begin with a ` +
     `success of ${START} if their\nfamily says nothing else, in the later stages of the credit part ${stages.join(' and ')}.`
   );
 };

@@ -37,6 +37,8 @@ describe('the page', () => {
       `Before.\n<!-- finding: {{score:made-up/dose-1/grpo}} -->${text}<!-- end -->\nAfter.`;
     expect(fillMarked(page('old\ntext'), fill)).toBe(page('50.0 %'));
     expect(fillMarked('no quotation', fill)).toBe('no quotation');
+    const wrapped = 'Before.\n<!-- finding:\n{{score:made-up/\ndose-1/grpo}}\n-->49.0\n%<!--\nend -->\nAfter.';
+    expect(fillMarked(wrapped, fill)).toBe(page('50.0 %'));
   });
 
   it('claims nothing before ten pairs are there', () => {

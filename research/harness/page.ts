@@ -284,12 +284,15 @@ const wholeRegimes = (of: PartResults, variant: Variant) =>
     .map((regime) => ({ regime, gain: of.comparison(regime, variant, curveScore) }))
     .filter(({ gain }) => gain.pairs === of.part.seeds.length);
 
-/** Fills the marked quotations of a page: `<!-- finding: TOKENS -->`, the filled tokens, `<!-- end -->`. */
+/**
+ * Fills the marked quotations of a page: `<!-- finding: TOKENS -->`, the filled tokens, `<!-- end -->`. Marks and
+ * numbers that somebody has wrapped over two lines are put on one, so no number escapes the check.
+ */
 export const fillMarked = (page: string, fill: (template: string) => string): string =>
-  page.replaceAll(
-    /<!-- finding: (.*?) -->.*?<!-- end -->/gs,
-    (_, tokens: string) => `<!-- finding: ${tokens} -->${fill(tokens)}<!-- end -->`,
-  );
+  page.replaceAll(/<!--\s*finding:\s*(.*?)\s*-->.*?<!--\s*end\s*-->/gs, (_, marked: string) => {
+    const tokens = marked.replaceAll(/\{\{.*?\}\}/gs, (token) => token.replaceAll(/\s+/g, '')).replaceAll(/\s+/g, ' ');
+    return `<!-- finding: ${tokens} -->${fill(tokens)}<!-- end -->`;
+  });
 
 const predictor = (name: string): keyof Prediction => {
   if (name !== 'inflation' && name !== 'ownShare') throw new Error(`there is no predictor ${name}`);
