@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { heldOutTable, RECORDED_PAIR, type RecordedPair } from '../record-pair.js';
+import { LIBRARIES } from '../support/libraries.js';
 import { firstRunNumber } from './first-runs.js';
 import { readPage } from './pages.js';
 import { benchRatio } from './regions.js';
@@ -106,6 +107,15 @@ describe('the commands of a page', () => {
     expect(commandFaults('page.md', text('recipe.ts'), scripts)).toEqual([
       'page.md: drmas init writes team.ts and no recipe.ts',
     ]);
+  });
+});
+
+describe('the script that packs what a reader installs', () => {
+  it('packs drmas and each library', () => {
+    const { scripts } = JSON.parse(readPage('package.json')) as { readonly scripts: { readonly tarballs: string } };
+    const folders = Object.values(LIBRARIES).map((folder) => `-w ${folder}`);
+    expect(scripts.tarballs).toBe(`npm pack ${folders.join(' ')} --include-workspace-root`);
+    for (const page of ['README.md', 'docs/getting-started.md']) expect(readPage(page)).toMatch(/^npm run tarballs /m);
   });
 });
 
