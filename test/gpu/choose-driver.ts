@@ -25,8 +25,8 @@ export async function chooseDriver(environment: NodeJS.ProcessEnv): Promise<stri
     return undefined;
   }
   if (wanted !== 'lavapipe') return `DRMAS_TEST_GPU is lavapipe or not set, not ${wanted}`;
-  // Vitest reads its settings without our names of packages: this import takes the compiled engine.
-  const { findVulkan } = await import('@drmas/engine/platform');
+  // By its path: Vitest reads its settings without our names of packages.
+  const { findVulkan } = await import('../../packages/engine/src/base/platform/vulkan-drivers.js');
   const driver = (await findVulkan(environment)).drivers.find((file) => LAVAPIPE.test(file));
   if (driver === undefined) return 'lavapipe is not installed (Debian: mesa-vulkan-drivers)';
   take(environment, driver);
