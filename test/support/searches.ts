@@ -48,7 +48,7 @@ export const queries: readonly (readonly [query: string, place: RegExp])[] = [
   ['same seed same result', /reliability\.html#|questions\.html#does-the-same-seed/],
   ['Next.js', /using-trained-agents\.html#/],
   ['tokens per second', /benchmarks\.html#|questions\.html#how-many-tokens/],
-  ['self-play opponent', /recipes\.html#opponents/],
+  ['self-play opponent', /questions\.html#can-agents-play-against-an-opponent/],
   ['gradient norm spike', /watching-runs\.html#the-gradient-norm-jumps/],
   ['dynamic number of sub-agents', /writing-a-team\.html#|estimators\.html#/],
   ['different prompts in a group per turn', /estimators\.html#/],
