@@ -76,11 +76,9 @@ export function samplingOf({ model, agent }: AgentModel, wished: Partial<Samplin
 interface AnswerRequest {
   readonly prompt: readonly number[]; // [P]
   readonly sampling: Sampling;
-  /** Names the random stream. */
   readonly key: RandomKey;
 }
 
-/** An answer with the ids that were sampled. */
 interface SampledReply {
   /** The text without the token that ended it. */
   readonly text: string;

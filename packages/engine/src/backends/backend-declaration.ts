@@ -149,7 +149,6 @@ export interface BackendPlugin<Type extends string = string, Shape extends z.Zod
   readonly kind: 'backend';
 }
 
-/** The schema of a recipe's `backend` of one type. */
 type BackendShape<Type extends string, Shape extends z.ZodRawShape> = z.ZodObject<
   { type: z.ZodLiteral<Type> } & Shape,
   z.core.$strict

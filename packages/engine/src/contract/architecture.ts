@@ -110,7 +110,6 @@ export type Device = (typeof DEVICES)[number];
 export const ENGINE_DEVICES = [...DEVICES, ...TORCH_DEVICES] as const;
 export type EngineDevice = (typeof ENGINE_DEVICES)[number];
 
-/** Whether a device of the engine on PyTorch is the processor. */
 export const isTorchProcessor = (device: EngineDevice): boolean => device.startsWith('torch-cpu');
 
 /** Whether a word names a device of the engine on PyTorch. */

@@ -38,16 +38,13 @@ export const EMBEDDED_CAPABILITIES: Capabilities = {
   weights: 'here',
 };
 
-/** A whole model that was opened in a directory. */
 type OpenedDirectory = StoredPolicy & { readonly directory: string };
 
-/** A model, and warnings from its opening. */
 interface OpenedModel {
   readonly model: EmbeddedModel;
   readonly warnings?: readonly string[];
 }
 
-/** The name of a model in messages, and the precision of its products. */
 interface NamedPrecision {
   readonly name: string;
   readonly precision: Precision;
@@ -299,7 +296,6 @@ export class EmbeddedBackend implements Backend {
   }
 }
 
-/** The handles of this engine. They have more methods than the contract requires. */
 interface EmbeddedHandles extends Handles {
   readonly frozen: EmbeddedFrozen;
   readonly policy: EmbeddedPolicy;

@@ -5,11 +5,10 @@ import { type EmbeddedModel, type EngineServices, fillState, openState, writeSta
 import { readValueHead, writeValueHead } from './state-files.js';
 import { packSamples, transferables } from './thread/sample-batch.js';
 
-/** A critic of the embedded engine. Its trunk has the shape of a policy, and is written and read like one. */
+/** Its trunk has the shape of a policy, and is written and read like one. */
 export class EmbeddedCritic implements CriticHandle {
   readonly #services: EngineServices;
   readonly #id: number;
-  /** The policy that the critic is like. */
   readonly #policy: EmbeddedModel;
 
   private constructor(services: EngineServices, id: number, policy: EmbeddedModel) {

@@ -13,7 +13,6 @@ import type { PolicyState, StoredState } from './stored-state.js';
 import type { EngineThread } from './thread/engine-thread.js';
 import type { StateOwner } from './thread/incoming-states.js';
 
-/** An engine's thread, its queue of requests, and the disk. */
 export interface EngineServices {
   readonly thread: EngineThread;
   readonly queue: GenerationQueue;
@@ -32,9 +31,7 @@ export interface Base {
   readonly hash: () => Promise<string>;
 }
 
-/** A model in the engine. */
 export interface EmbeddedModel {
-  /** Its number in the engine. */
   readonly id: number;
   readonly name: string;
   readonly config: DecoderConfig;
@@ -43,14 +40,10 @@ export interface EmbeddedModel {
   /** Number of trained parameters. */
   readonly parameters: number;
   readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
-  /** The adapters of its agents, which are trained with it. */
   readonly agentAdapters?: Pick<AgentAdapters, 'agents' | 'settings'> | undefined;
 }
 
-/**
- * Loads a state from files into the engine, piece by piece. It reads the next piece while the engine copies one.
- * `inBlocks`: matrices come in the blocks of their file.
- */
+/** Reads the next piece while the engine copies one. `inBlocks`: matrices come in the blocks of their file. */
 export async function fillState(
   { thread }: EngineServices,
   owner: StateOwner,
@@ -109,7 +102,6 @@ export async function openState(
   return stored.state;
 }
 
-/** Writes a state of this model's shape into a directory. */
 export async function writeState(
   { thread, files }: EngineServices,
   { id, config, tokenizer, adapted, agentAdapters }: EmbeddedModel,

@@ -11,7 +11,6 @@ import { nodeFiles } from '../platform.js';
 import { loadPolicy } from './load-policy.js';
 import { AGENTS, holdsAdapter, locateBase, OWN_BASE, openAdapter, openPolicy, TRUNK } from './state-files.js';
 
-/** The file of a model for llama.cpp. */
 const GGUF = 'model.gguf';
 
 /**
@@ -55,10 +54,7 @@ async function writeGguf(
   await rm(merged, { recursive: true, force: true });
 }
 
-/**
- * Copies the files, once it is known that they can be read.
- * @throws CheckpointError naming file, tensor and expectation
- */
+/** Once it is known that they can be read. @throws CheckpointError naming file, tensor and expectation */
 async function copy(from: string, directory: string, adapter: boolean): Promise<void> {
   const whole = adapter ? await locateBase(nodeFiles, from) : from;
   const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });
@@ -77,7 +73,6 @@ const copyFiles = (from: string, to: string) =>
     filter: (source) => !basename(source).startsWith('optimizer.') && source !== join(from, AGENTS),
   });
 
-/** Folds the adapter into its base. */
 async function merge(from: string, directory: string): Promise<void> {
   const policy = await loadPolicy(from, { threads: 1 });
   try {

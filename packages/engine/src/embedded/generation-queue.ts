@@ -10,7 +10,6 @@ interface WaitingGeneration {
   readonly reject: (error: unknown) => void;
   readonly stopListening: () => void;
   readonly onTokens: OnTokens | undefined;
-  /** Ends the request with a reason. */
   readonly cancel: (reason: unknown) => void;
 }
 

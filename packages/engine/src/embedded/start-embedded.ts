@@ -33,7 +33,6 @@ export interface EmbeddedOptions {
  */
 const addons = new Map<string, string>();
 
-/** Everything that decides which addon an engine loads. */
 function addonKey({ kernels, precisions, device }: WorkerSettings): string {
   const { CXX, PATH, DRMAS_KERNELS } = process.env;
   return JSON.stringify([kernels ?? DRMAS_KERNELS, precisions, device, CXX, PATH, cacheDirectory()]);
@@ -51,10 +50,7 @@ export async function startEmbedded({
   });
 }
 
-/**
- * Starts the worker and waits until its kernels are ready (the first time on a machine they are compiled).
- * @throws BackendError or ArgumentError when it cannot start; the signal's reason when it fires
- */
+/** Waits until the kernels are ready. @throws BackendError, ArgumentError; the signal's reason when it fires */
 function startThread(
   settings: WorkerSettings,
   { signal, onProgress }: Pick<EmbeddedOptions, 'signal' | 'onProgress'>,

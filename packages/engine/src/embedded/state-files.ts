@@ -1,7 +1,4 @@
-/**
- * A policy on disk: a directory in the Hugging Face layout, or in PEFT's layout for an adapter. A second safetensors
- * file in it holds the optimiser's state.
- */
+/** A model on disk, or an adapter in PEFT's layout. A second safetensors file has the optimiser's state. */
 import { z } from 'zod';
 import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js';
 import type { AgentAdapters } from '../contract/weights-spec.js';
@@ -43,7 +40,6 @@ export interface StoredPolicy<State = StoredState> {
   readonly state: State;
 }
 
-/** Writes a whole model, into an existing directory. */
 export async function writePolicy(files: Files, directory: string, policy: StoredPolicy<PolicyState>): Promise<void> {
   const { config, tokenizer, state } = policy;
   const tensors = decoderPlaces(decoderTensors(config, state.weights), config);
@@ -122,7 +118,7 @@ export function holdsAdapter(files: Files, directory: string): Promise<boolean> 
   return isThere(files, `${directory}/${ADAPTER_CONFIG}`);
 }
 
-/** Opens an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
+/** @throws CheckpointError naming file, tensor or key, and expectation */
 export async function openAdapter(
   files: Files,
   directory: string,
@@ -226,7 +222,6 @@ async function openOptimizerFile(
 // `agents/<agent>` in it is the agent's adapter in PEFT's layout, whose base is the trunk. One file beside the trunk
 // holds the optimiser's state of all of them.
 
-/** The directory of all adapters in the directory of their policy. */
 export const AGENTS = 'agents';
 /** The trunk's place as an adapter names it: relative to the adapter. */
 export const TRUNK = '../..';
@@ -262,7 +257,6 @@ export async function writeTrunk(
   await writeOptimizer(files, directory, state);
 }
 
-/** A trunk in files, with the adapters whose tensors its state has too. */
 interface StoredTrunk extends StoredPolicy {
   readonly adapters: readonly (StoredAdapter & { readonly directory: string })[];
 }

@@ -2,9 +2,7 @@ import type { StateOptions } from '../contract/handles.js';
 import type { OptimizerState } from '../model/decoder/flat-optimizer.js';
 import type { StoredTensor } from '../model/formats/safetensors.js';
 
-/** The parts of a policy's state that the engine exports. */
 export interface ExportOptions extends StateOptions {
-  /** Whether the hash of the weights goes along. */
   readonly hash?: boolean;
 }
 
@@ -16,14 +14,12 @@ export interface PolicyState {
   readonly optimizer?: OptimizerState & OptimizerHeader;
 }
 
-/** All numbers that training a critic changes. */
 export interface CriticState {
   /** Its version has no meaning, since a critic is never sampled. */
   readonly trunk: PolicyState;
   readonly head: { readonly weights: Float32Array; readonly optimizer: OptimizerState };
 }
 
-/** An optimiser's state without its buffers. */
 export interface OptimizerHeader extends Pick<OptimizerState, 'type' | 'step'> {
   /** The version under which the weights were published, so that a resumed run continues to count. */
   readonly version: number;

@@ -4,7 +4,6 @@ import { serverUrl } from '../backends/server-access.js';
 /** Fields of a request that a recipe cannot set: the model, the conversation and the form of the reply. */
 const FIXED = ['model', 'messages', 'stream', 'n'];
 
-/** The price of the tokens of a model behind text. */
 export const priceSchema = z
   .strictObject({
     read: z.number().min(0).default(0).describe('The price of a million tokens of prompts.'),

@@ -6,11 +6,9 @@ import { EndpointError, reasonOf } from '../errors.js';
 const MOST_FAILURES = 32;
 
 export interface RequestLineOptions {
-  /** The most requests at the same time. */
   readonly concurrency: number;
   /** The address or the setting that errors begin with. */
   readonly place: string;
-  /** The reason of an error in words. */
   readonly reason?: (error: unknown) => string;
   /** Whether no later request can succeed either. */
   readonly isFinal?: (error: unknown) => boolean;

@@ -1,7 +1,4 @@
-/**
- * Downloads one file of a model into the cache. An interrupted download is resumed, the file is checked against its
- * hash, and one process at a time downloads it.
- */
+/** Downloads a file into the cache: resumes an interrupted download, checks the hash, one process at a time. */
 
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -26,11 +23,7 @@ interface BlobDownloadOptions {
 
 const RETRIES = 4;
 
-/**
- * Puts a file's blob into the cache. The bytes of an interrupted download stay beside it, and the next call continues
- * from there.
- * @throws HubError; the signal's reason
- */
+/** An interrupted download's bytes stay beside the blob for the next call. @throws HubError; the signal's reason */
 export async function downloadBlob(
   cache: ModelCache,
   client: HubClient,
@@ -51,7 +44,6 @@ export async function downloadBlob(
   });
 }
 
-/** Bytes of the file that an interrupted download left. */
 export async function partialBytes(cache: ModelCache, file: RemoteFile): Promise<number> {
   return sizeOf(partialFile(cache, file));
 }
@@ -168,15 +160,11 @@ async function create(path: string): Promise<boolean> {
 
 interface Patience {
   readonly retries: number;
-  /** Wait before the first repetition; it doubles with each further one. */
   readonly retryDelayMs: number;
   readonly signal: AbortSignal;
 }
 
-/**
- * Repeats work that failed, if another attempt may succeed.
- * @throws the last failure, or the signal's reason
- */
+/** Repeats work that may succeed at another attempt. @throws the last failure, or the signal's reason */
 export function patiently<T>(ask: () => Promise<T>, { retries, retryDelayMs, signal }: Patience): Promise<T> {
   const another = new Set<HubError['reason']>(['unreachable', 'damaged']);
   return pRetry(ask, {

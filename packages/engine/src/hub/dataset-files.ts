@@ -22,7 +22,6 @@ export interface DatasetOptions extends DownloadOptions {
   readonly commit?: string | undefined;
 }
 
-/** A file of a data set on this machine. */
 export interface DatasetFile {
   /** Its path in the repository. */
   readonly name: string;

@@ -6,7 +6,7 @@ import { bytesOf } from '../platform.js';
 import { COMMIT } from './model-cache.js';
 import { formatModelId, type ModelId } from './model-id.js';
 
-/** Limit of a hub's reply about a model. Real replies are far shorter. */
+/** Real replies about a model are far shorter. */
 const LONGEST_ANSWER_BYTES = 64e6;
 /** More files than any model's repository has. */
 const MOST_FILES = 100_000;
@@ -22,10 +22,8 @@ export interface RemoteFile {
 }
 
 export interface HubClient {
-  /** The revision's present commit. */
   commit(): Promise<string>;
   files(commit: string): Promise<RemoteFile[]>;
-  /** The bytes of a file from `offset` on. */
   read(commit: string, file: string, offset: number): AsyncIterable<Uint8Array>;
 }
 

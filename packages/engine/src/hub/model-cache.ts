@@ -59,10 +59,7 @@ export class ModelCache {
     await replace(join(this.directory, 'refs', revision), (temporary) => writeFile(temporary, commit));
   }
 
-  /**
-   * Makes a file of a snapshot link to an existing blob. If symbolic links are not allowed, as for many users of
-   * Windows, it makes a hard link, or a copy if the file system has no hard links.
-   */
+  /** Links to an existing blob. Without symbolic links, as for many users of Windows, a hard link, or else a copy. */
   async link(commit: string, file: string, hash: string): Promise<void> {
     const path = join(this.snapshot(commit), file);
     const blob = this.blob(hash);
@@ -111,7 +108,6 @@ const exists = (path: string) =>
     () => false,
   );
 
-/** As `exists`; false for a directory. */
 const isFile = (path: string) =>
   stat(path).then(
     (entry) => entry.isFile(),

@@ -1,5 +1,4 @@
-/** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of
- * downloads. */
+/** The place of a model: a user's directory or GGUF file, or the model's directory in the cache of downloads. */
 
 import { readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -37,7 +36,6 @@ export function progressOf(
 
 export interface DownloadOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Receives the name of a download and its progress. */
   readonly onProgress?: ((message: string) => void) | undefined;
   /** HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HUB_CACHE and HF_HOME are read from it; by default the process's. */
   readonly environment?: NodeJS.ProcessEnv | undefined;
@@ -46,9 +44,7 @@ export interface DownloadOptions {
 }
 
 export interface ModelDirectoryOptions extends DownloadOptions {
-  /**
-   * The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes.
-   */
+  /** The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes. */
   readonly files?: NeededFiles;
 }
 
@@ -59,7 +55,6 @@ export interface DownloadContext {
   readonly retryDelayMs: number;
 }
 
-/** The context with its defaults. */
 export const downloadContext = ({
   signal = new AbortController().signal,
   onProgress = () => {},
@@ -188,13 +183,10 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
   return cache.snapshot(commit);
 }
 
-/** Whether the user forbids requests to a hub. */
 export const isOffline = ({ HF_HUB_OFFLINE = '' }: NodeJS.ProcessEnv): boolean =>
   /^(?:1|on|yes|true)$/i.test(HF_HUB_OFFLINE);
 
-/**
- * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache.
- */
+/** Few retries, so that a machine without a network soon uses its cache. */
 export const patience = ({ retryDelayMs, signal }: DownloadContext) => ({ retries: 1, retryDelayMs, signal });
 
 /** The model in the cache, and the first file that is missing there. */

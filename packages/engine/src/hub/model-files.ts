@@ -1,7 +1,6 @@
 /** Which files of a model's repository are needed: never code, never pickled weights. */
 import { HubError } from '../errors.js';
 
-/** All files of a model, or its tokenizer alone, if a server computes the model. */
 export type NeededFiles = 'all' | 'tokenizer';
 
 const CONFIG = 'config.json';
@@ -27,7 +26,6 @@ export function lacking(there: ReadonlySet<string>, needed: NeededFiles): string
 }
 
 /**
- * The weight files.
  * @param index The text of model.safetensors.index.json; undefined if the model has none
  * @throws HubError when the index does not name them
  */

@@ -64,7 +64,6 @@ export interface Completion {
   readonly version: number;
 }
 
-/** The part of a model that reads prompts. */
 interface PromptReader {
   readonly config: DecoderConfig;
   readonly tokenizer: Tokenizer;
@@ -80,7 +79,6 @@ export function promptIds(tokenizer: Tokenizer, prompt: Prompt): number[] {
 
 const isConversation = (prompt: Exclude<Prompt, string>): prompt is readonly Message[] => typeof prompt[0] === 'object';
 
-/** A request that was checked: prompts as ids, how many completions of each, and their sampling. */
 export interface CheckedRequest {
   readonly prompts: readonly (readonly number[])[]; // [prompts][P]
   readonly n: number;

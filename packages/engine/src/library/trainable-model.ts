@@ -27,7 +27,6 @@ interface ModelParts {
   readonly files: Files;
   /** The seed of generations that have none of their own. */
   readonly seed: number;
-  /** Gives the model's memory back. */
   readonly close: () => Promise<void>;
 }
 

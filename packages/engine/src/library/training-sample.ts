@@ -67,7 +67,6 @@ export function trainingSample(completion: Completion, advantage: number | Array
   };
 }
 
-/** Tokens and mask of a prompt and a response. */
 export function maskedSequence(prompt: TokenIds, response: TokenIds): Pick<Sample, 'tokens' | 'mask'> {
   const tokens = Int32Array.from([...prompt, ...response]);
   return { tokens, mask: new Uint8Array(tokens.length).fill(1, prompt.length) };
@@ -83,18 +82,15 @@ function afterPrompt(prompt: TokenIds, numbers: ArrayLike<number>): Float32Array
 const PER_TOKEN = ['behaviourLogprobs', 'advantages', 'referenceLogprobs', 'proximalLogprobs'] as const;
 type PerToken = (typeof PER_TOKEN)[number];
 
-/** The demands of a loss and a model on their samples. */
 export interface SampleNeeds {
-  /** The model's name, for messages of the engine. */
   readonly model: string;
   readonly config: DecoderConfig;
-  /** The lists that every sample must have. */
   readonly required: readonly PerToken[];
   /** Whether advantages are weights: at least 0, and 1 by default. */
   readonly weighted?: boolean;
 }
 
-/** Samples as the engine takes them. @throws ArgumentError naming the sample, its field and the position */
+/** @throws ArgumentError naming the sample, its field and the position */
 export function checkedSamples(samples: readonly Sample[], needs: SampleNeeds): TrainingSample[] {
   if (samples.length === 0) throw new ArgumentError('samples: expected at least one');
   return samples.map((sample, i) => checkedSample(sample, `samples[${i}]`, needs));

@@ -33,7 +33,6 @@ export interface UpdateOptions {
 /** An optimiser by its `type`, by default `adamw`; a setting that is left out has its default. */
 export type OptimizerChoice = ChoiceOf<(typeof optimizers)[number]>;
 
-/** The settings of an optimiser as a program writes them. */
 type ChoiceOf<Optimizer> = Optimizer extends { schema(rate: number): infer Schema } ? z.input<Schema> : never;
 
 /** The options of `TrainableModel.optimStep`. */
@@ -48,7 +47,7 @@ export interface StepOptions {
   readonly skipAboveNorm?: number | undefined;
 }
 
-/** Samples and options as the engine takes them. @throws ArgumentError naming the wrong value */
+/** @throws ArgumentError naming the wrong value */
 export function checkedUpdate(
   samples: readonly Sample[],
   { loss, normalizer, kl, entropyCoefficient = 0 }: UpdateOptions,
@@ -79,7 +78,7 @@ export function checkedUpdate(
   return { samples: checked, options: { loss: spec, normalizer: divisor, ...added } };
 }
 
-/** A step's settings as the engine takes them. @throws ArgumentError naming the wrong value */
+/** @throws ArgumentError naming the wrong value */
 export function checkedStep({ learningRate, optimizer, clipNorm = 1, skipAboveNorm }: StepOptions): OptimStepSettings {
   const chosen = { type: defaultOptimizer, ...optimizer, ...(learningRate === undefined ? {} : { learningRate }) };
   const settings = parseSpec(optimizerSchema, chosen, 'optimizer');

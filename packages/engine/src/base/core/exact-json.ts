@@ -30,7 +30,6 @@ const WHOLE = /^-?\d+$/;
 /** Longer integers are rounded, as Python refuses them: reading them takes longer than their length. */
 const MOST_DIGITS = 4300;
 
-/** The tokens of a text of JSON, one at each call. */
 function tokensOf(text: string): () => string {
   const token = new RegExp(TOKEN);
   return () => token.exec(text)?.[1] ?? '';
@@ -70,10 +69,7 @@ function parsed(text: string, number: (digits: string) => unknown): unknown {
 export const parseExactly = (text: string): unknown =>
   parsed(text, (digits) => (String(Number(digits)) === digits ? Number(digits) : new NumberText(digits)));
 
-/**
- * Parses JSON like `JSON.parse`, except for integers that a number would round: they become a bigint.
- * @throws SyntaxError
- */
+/** Parses JSON like `JSON.parse`; integers that a number would round become a bigint. @throws SyntaxError */
 export const parseWithBigInts = (text: string): unknown =>
   parsed(text, (digits) =>
     WHOLE.test(digits) && !Number.isSafeInteger(Number(digits)) && digits.length <= MOST_DIGITS

@@ -42,7 +42,6 @@ function writeBlock(c0: number, c1: number, c2: number, c3: number, k0: number, 
   block[3] = c3;
 }
 
-/** One Philox block: four 32-bit words from a 128-bit counter and a 64-bit key. */
 export function philox(
   counter: readonly [number, number, number, number],
   key: readonly [number, number],

@@ -39,7 +39,6 @@ const sealSchema = z.object({
 /** Bytes that are read at once. */
 const PIECE = 1 << 22;
 
-/** The bytes of a file from its beginning, in pieces. */
 export async function* piecesOf(files: Files, path: string, end: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < end; at += PIECE) {
     const piece = await files.readBytes(path, at, Math.min(PIECE, end - at));

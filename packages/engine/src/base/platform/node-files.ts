@@ -12,7 +12,6 @@ export function temporaryName(name: string): string {
   return `${TEMPORARY}${name}-${Math.floor(Math.random() * 2 ** 32).toString(36)}`;
 }
 
-/** The bytes that are written at once, of a file that is made in parts. */
 const WRITE_BYTES = 2 ** 18;
 
 /**
@@ -158,9 +157,7 @@ function withPath(error: unknown, path: string): unknown {
   return Object.assign(error, { path });
 }
 
-/**
- * Creates a directory and its parents. The recursion of `mkdir` itself never ends below /proc, where it always fails.
- */
+/** Creates parents too. The recursion of `mkdir` itself never ends below /proc, where it always fails. */
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path);
@@ -236,7 +233,6 @@ export async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-/** `flushDirectory` for callers that cannot wait. */
 export function flushDirectorySync(path: string): void {
   try {
     const directory = openSync(path, 'r');
@@ -267,7 +263,6 @@ interface Native {
 /** The locked byte. It comes after the note, since Windows does not let other processes read locked bytes. */
 const LOCKED_BYTE = 2 ** 30;
 
-/** Codes of systems and file systems without locks. */
 const NO_LOCKS = new Set(['ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'ENOLCK']);
 
 /**

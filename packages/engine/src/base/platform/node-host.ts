@@ -4,7 +4,6 @@ import { ArgumentError } from '../core/errors.js';
 import type { Host } from '../core/host.js';
 import { nodeFiles } from './node-files.js';
 
-/** The parts of a host that a caller may choose. */
 export type HostOptions = { readonly [Part in keyof Host]?: Host[Part] | undefined };
 
 /** More threads help no kernel. With WebAssembly kernels, each thread is also a worker of several megabytes. */

@@ -30,7 +30,6 @@ export async function findVulkan(environment: NodeJS.ProcessEnv = process.env): 
   return { loader, drivers: lists.flat() };
 }
 
-/** Whether the system's list of libraries has a library. */
 const isListed = (library: string): Promise<boolean> =>
   readFile('/etc/ld.so.cache', 'latin1').then(
     (list) => list.includes(library),

@@ -11,7 +11,6 @@ export interface WebRequest {
   readonly method?: string;
   readonly headers?: NonNullable<RequestInit['headers']>;
   readonly body?: RequestInit['body'];
-  /** Aborts the request, and the reading of its answer. */
   readonly signal: AbortSignal;
   /** Milliseconds until the whole answer must be there. */
   readonly timeoutMs?: number;
@@ -33,7 +32,6 @@ export interface WebAnswer {
   text(): string;
 }
 
-/** Answers that send the request on to another address. */
 const REDIRECTS = [301, 302, 303, 307, 308];
 
 /** The most times that a server may send a request on within its own origin. */

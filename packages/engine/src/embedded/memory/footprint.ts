@@ -30,7 +30,6 @@ const PACKED: Readonly<Record<Precision, number>> = { float32: FLOAT, bfloat16: 
 export interface FootprintRequest {
   readonly config: DecoderConfig;
   readonly adapter?: AdapterSettings | undefined;
-  /** Adapters of the agents, which are trained with the decoder. */
   readonly agentAdapters?: AdapterSettings | undefined;
   readonly precision: Precision;
   readonly optimizer: OptimizerSettings;
@@ -44,10 +43,7 @@ export interface FootprintRequest {
   readonly recompute: boolean;
 }
 
-/**
- * Memory of a run. All adapters on a base share the base and its key-value cache.
- * @throws BackendError for a policy in int8 whose base is not in blocks
- */
+/** Adapters share their base and its key-value cache. @throws BackendError for int8 on a base that is not in blocks */
 export function memoryPlan(
   { recompute }: { readonly recompute: boolean },
   planned: readonly PlannedPolicy[],
@@ -77,7 +73,6 @@ export function memoryPlan(
   return { policies, total: { bases: baseBytes, cache, total: trained + baseBytes + cache } };
 }
 
-/** A base that adapters share, and the precisions of these. */
 export interface PlannedBase {
   readonly config: DecoderConfig;
   readonly kept: BaseKind;
@@ -123,7 +118,6 @@ export function baseFootprint({ config, kept, precisions }: PlannedBase): number
   return FLOAT * others + bytes * plain + 2 * packed * packings.reduce((sum, each) => sum + each, 0);
 }
 
-/** Bytes of matrices in blocks. */
 function blockBytes(config: DecoderConfig, { embedding, layers, output }: BlockFormats): number {
   const table = { inputs: config.width, outputs: config.vocabSize };
   const bytes = (format: BlockFormat, { inputs, outputs }: typeof table) => 4 * blockWords({ format, inputs, outputs });
@@ -158,10 +152,7 @@ function packedAdapterFloats(config: DecoderConfig, adapter: AdapterSettings): n
   return matrices.reduce((sum, { inputs, outputs, width }) => sum + width * (inputs + outputs), 0);
 }
 
-/**
- * Memory for a batch of rows: the activations that each layer keeps for the backward pass, the buffers of the backward
- * pass itself, and one layer of a prompt. Numbers of 4 bytes.
- */
+/** Numbers of 4 bytes: activations that each layer keeps, buffers of the backward pass, one layer of a prompt. */
 function activationFloats(
   config: DecoderConfig,
   adapter: AdapterSettings | undefined,

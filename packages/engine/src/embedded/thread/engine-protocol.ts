@@ -8,10 +8,7 @@ import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler
 import type { Engine } from './engine.js';
 import type { Transferred } from './transferred.js';
 
-/**
- * The engine's methods that are called by name and answered once. The methods of sampling are not among them: they
- * have separate messages.
- */
+/** Called by name and answered once; the methods of sampling have separate messages. */
 export type EngineMethod = Exclude<keyof Engine, 'submit' | 'cancel' | 'busy' | 'tick'>;
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;
@@ -30,7 +27,6 @@ export interface WorkerSettings extends DecoderOptions {
   readonly loaded?: string | undefined;
 }
 
-/** A request for a sample from a policy; both are known by their numbers. */
 export interface NumberedRequest {
   readonly id: number;
   readonly policy: number;
@@ -39,7 +35,6 @@ export interface NumberedRequest {
   readonly streamed: boolean;
 }
 
-/** A token that a streamed request has just got. */
 export interface StreamedToken {
   readonly id: number;
   readonly token: number;
@@ -57,7 +52,6 @@ export const END = 'end';
 export interface PlainError {
   readonly name: string;
   readonly message: string;
-  /** Of a DeviceError. */
   readonly reason?: DeviceError['reason'];
 }
 

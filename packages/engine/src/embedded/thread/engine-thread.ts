@@ -24,7 +24,6 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** The error of a message, with its class. */
 export const errorOf = ({ name, message, reason }: PlainError): Error => {
   if (reason !== undefined) return new DeviceError(reason, message);
   if (name === 'NonFiniteError') return new NonFiniteError(message);
@@ -38,7 +37,6 @@ export interface EngineLink {
   listen(receive: (message: FromWorker) => void, died: (error: Error) => void): void;
   /** Whether the engine keeps the process alive; at first it does not. */
   holdProcess(held: boolean): void;
-  /** Ends the engine, whatever it computes. */
   end(): Promise<unknown>;
 }
 

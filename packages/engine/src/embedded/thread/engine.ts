@@ -40,19 +40,16 @@ import { type EngineSamplers, type PolicyShape, ResidentPolicy, type TokenLosses
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { Transferred } from './transferred.js';
 
-/** How random first weights are drawn. */
 export interface RandomStart {
   readonly seed: number;
   /** Standard deviation of a whole decoder's embedding; an adapter has none. */
   readonly embeddingDeviation?: number | undefined;
-  /** The seed of agents' adapters. */
   readonly adaptersSeed?: number | undefined;
 }
 
 /** The first weights of a policy; adapters of agents on a trunk that is loaded next have a seed alone. */
 type PolicyStart = RandomStart | { readonly adaptersSeed: number } | { readonly like: number };
 
-/** The abilities that an engine gets from a platform such as Node. */
 export interface EngineFacilities {
   /** Imports modules of users; an engine without it refuses their losses. */
   readonly importModule?: ImportModule | undefined;
@@ -65,10 +62,7 @@ export class Engine {
   readonly #kernels: Kernels;
   readonly #options: DecoderOptions;
   readonly #policies = new Map<number, ResidentPolicy>();
-  /**
-   * Models that adapters adapt, or that sample without an adapter. They never change. Policies with equal bases share
-   * one.
-   */
+  /** Models that adapters adapt, or that sample without one. They never change; policies with equal bases share one. */
   readonly #bases = new Map<number, { readonly weights: BaseWeights; readonly memory: OwnMemory }>();
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
@@ -88,10 +82,7 @@ export class Engine {
     this.#incoming = new IncomingStates(kernels);
   }
 
-  /**
-   * A model that is not trained: with random weights from a seed, or zeros to load into. Returns whether its matrices
-   * come in blocks.
-   */
+  /** A model that is not trained, random or zeros to load into. Returns whether its matrices come in blocks. */
   createBase(id: number, config: DecoderConfig, first: RandomStart | BaseKind): boolean {
     const memory = ownMemory(this.#kernels);
     try {
@@ -184,7 +175,6 @@ export class Engine {
     return new Transferred({ ...state, hash: flatHash(state.weights, this.#startHash) });
   }
 
-  /** The weights of a whole decoder that computes the same results as the policy. */
   async exportMerged(id: number): Promise<Transferred<Float32Array>> {
     return new Transferred(await this.#policy(id).mergedWeights());
   }
@@ -205,7 +195,6 @@ export class Engine {
     return weightsHash(this.#kernels, this.#policy(id).model.tensors, this.#startHash);
   }
 
-  /** Begins to load weights and an optimiser's state from files. */
   beginState(owner: StateOwner, state?: IncomingOptimizer): void {
     const { kind, id } = owner;
     if (kind === 'base') {
@@ -242,7 +231,6 @@ export class Engine {
     }
   }
 
-  /** A critic of a policy's shape and present weights. */
   createCritic(id: number, policy: number): void {
     const like = this.#policy(policy);
     if ('trunk' in like.shape)
@@ -350,9 +338,7 @@ const MOST_AT_ONCE = 2 ** 20;
 /** Starts a SHA-256. */
 type StartHash = () => { update(bytes: Uint8Array): unknown; digest(form: 'hex'): string };
 
-/**
- * SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them.
- */
+/** SHA-256 of the weights as float32, in the engine's order, whatever files and number types hold them. */
 async function weightsHash(kernels: Kernels, tensors: DecoderTensors, startHash: StartHash): Promise<string> {
   const hash = startHash();
   const widened = new Float32Array(MOST_AT_ONCE);

@@ -17,7 +17,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { type Floats, isInBfloat16, isOnHost, type WeightMemory } from '../../tensor/memory.js';
 import type { OptimizerHeader } from '../stored-state.js';
 
-/** The model that a state belongs to. Models of all kinds in an engine have different numbers. */
+/** Models of all kinds in an engine have different numbers. */
 export interface StateOwner {
   readonly kind: 'base' | 'policy' | 'critic';
   readonly id: number;
@@ -88,7 +88,6 @@ function weightPlaces({ decoder, adapter, trained }: ModelWeights): TensorPlace<
 const placesInBlocks = ({ decoder, adapter }: ModelWeights): readonly BlockPlace[] =>
   adapter === undefined && decoder instanceof BlockWeights ? blockPlaces(decoder.matrices, decoder.config) : [];
 
-/** The memories that places of those tensors lie in. */
 function matricesOf({ decoder, adapter }: ModelWeights): readonly WeightMemory[] {
   if (adapter !== undefined)
     return adapter.tensors.layers.flatMap((layer) => Object.values(layer).flatMap(({ A, B }) => [A, B]));

@@ -9,10 +9,7 @@ export type ImportModule = (url: string) => Promise<Readonly<Record<string, unkn
 
 type Loss = ForwardBackwardOptions['loss'];
 
-/**
- * The loss as a message can carry it: functions do not cross to another thread.
- * @throws BackendError for a user's loss without a module
- */
+/** Functions do not cross to another thread. @throws BackendError for a user's loss without a module */
 export function lossForThread(loss: Loss): Loss {
   if (loss.type !== 'own') return loss;
   const { settings, module } = loss;
@@ -23,7 +20,6 @@ export function lossForThread(loss: Loss): Loss {
   return { type: 'own', settings, module };
 }
 
-/** The modules of losses that an engine has imported. */
 export class LossModules {
   readonly #importModule: ImportModule | undefined;
   readonly #modules = new Map<string, Promise<readonly KnownLoss[]>>();

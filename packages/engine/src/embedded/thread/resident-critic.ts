@@ -11,7 +11,6 @@ import { naming, type ResidentPolicy } from './resident-policy.js';
 /** A critic in the worker thread. */
 export class ResidentCritic {
   readonly model: CriticModel;
-  /** Its name in messages. */
   readonly #name: string;
   readonly #kernels: Kernels;
 

@@ -25,27 +25,18 @@ import type { Floats } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { PolicyState } from '../stored-state.js';
 
-/**
- * The shape of a policy: a whole decoder, alone or with adapters of agents, an adapter on a base that was created
- * before, or that base alone.
- */
+/** A whole decoder, alone or with adapters of agents; an adapter on a base that was created before; or that base. */
 export type PolicyShape = DecoderConfig | TrunkShape | { readonly base: number; readonly adapter?: AdapterSettings };
 
-/**
- * The samplers of an engine by precision, then by the weights that they read: a policy's weights, or a base's weights
- * for all adapters on it. They are in order of creation.
- */
+/** By precision, then by the weights that they read (a base's for all adapters on it), in order of creation. */
 export type EngineSamplers = Readonly<Record<Precision, Map<BaseWeights, DecoderSampler>>>;
 
-/** A version of a policy that can be sampled. */
 interface PublishedVersion {
   readonly sampler: DecoderSampler;
-  /** Its name in the sampler. */
   readonly key: string;
   version: number;
 }
 
-/** A sum of token losses. */
 export interface TokenLosses {
   readonly loss: number;
   /** Of the written tokens, 0 elsewhere: one [T] row a sample. */
@@ -54,7 +45,6 @@ export interface TokenLosses {
 
 /** A policy in the worker thread: a model that trains, and the samplers of its published versions. */
 export class ResidentPolicy {
-  /** The name of the policy in messages. */
   readonly name: string;
   readonly shape: PolicyShape;
   readonly source: ModelSource;
@@ -160,10 +150,7 @@ export class ResidentPolicy {
     return [place.key, ...agents.map((agent) => agentKey(place, agent))];
   }
 
-  /**
-   * The name of a version in its sampler for a request of an agent.
-   * @throws BackendError if agents have adapters and this is none of them
-   */
+  /** @throws BackendError if agents have adapters and this is none of them */
   keyFor(place: PublishedVersion, agent: string | undefined): string {
     const { trained } = this.model.weights;
     if (!(trained instanceof TrunkWeights)) return place.key;
@@ -172,7 +159,7 @@ export class ResidentPolicy {
     throw new BackendError(`policy '${this.name}' has adapters of ${names}; the request is of ${agent ?? 'no agent'}`);
   }
 
-  /** Ends the policy and frees its memory. @throws ArgumentError while it is sampled */
+  /** @throws ArgumentError while it is sampled */
   end(samplers: EngineSamplers): void {
     const places = [...this.#published, ...this.#spare];
     for (const place of places) for (const key of this.#keys(place)) place.sampler.unload(key);
@@ -233,10 +220,7 @@ export class ResidentPolicy {
     this.model.optimizer.reset();
   }
 
-  /**
-   * Copies of the weights and, if `optimizer` is true, of the optimiser's state.
-   * @throws NonFiniteError naming policy and tensor, so that such numbers are not saved
-   */
+  /** @throws NonFiniteError naming policy and tensor, so that such numbers are not saved */
   async state({ optimizer }: { readonly optimizer: boolean }): Promise<PolicyState> {
     const { model } = this;
     await naming(`policy '${this.name}'`, () => model.requireFinite({ optimizer }));

@@ -22,7 +22,6 @@ export const hardwareOf = ({ name, isa, adapter, threads }: Kernels) => ({
   threads,
 });
 
-/** The notice about the kernels and the file of their addon, which the message `ready` tells. */
 type KernelsNews = Pick<Extract<FromWorker, { type: 'ready' }>, 'notice' | 'addon'>;
 
 /**
@@ -37,7 +36,6 @@ export function serveEngine(
 ): (message: ToWorker) => void {
   const engine = new Engine(kernels, options, { importModule, startHash });
   let ticking = false;
-  /** The tokens of streamed requests in this tick. */
   let streamed: StreamedToken[] = [];
 
   let last: Promise<void> = Promise.resolve();

@@ -7,7 +7,6 @@ export class Transferred<T> {
   }
 }
 
-/** The buffers of all arrays of float32 in a value. */
 export function buffersOf(value: unknown): ArrayBuffer[] {
   if (value instanceof Float32Array) return [value.buffer as ArrayBuffer];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(buffersOf) : [];

@@ -236,7 +236,6 @@ const DOCUMENT = 'https://document.invalid/';
 const VALUES = new Set(['enum', 'const', 'default', 'examples']);
 const TABLES = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependencies', 'dependentSchemas']);
 
-/** Where the schemas of a document are found. */
 interface Addresses {
   /** Schemas by address, as `$id` says, and by address and anchor. */
   readonly schemas: ReadonlyMap<string, unknown>;
@@ -251,14 +250,12 @@ function addressOf(reference: string, base: string): { readonly address: string;
   return { address, fragment: behind.join('#') };
 }
 
-/** One check of a value against a schema. */
 class SchemaCheck {
   readonly #root: JsonSchema;
   readonly #patterns = new Map<string, RE2JS | undefined>();
   #addresses: Addresses | undefined;
   #steps = 0;
   #depth = 0;
-  /** How many parts of the schema could not be read so far. */
   #unread = 0;
 
   constructor(root: JsonSchema) {

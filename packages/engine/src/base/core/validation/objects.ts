@@ -89,7 +89,6 @@ export function assertSameShape(arrays: Readonly<Record<string, readonly ArrayLi
   }
 }
 
-/** Characters of JSON by their codes. */
 export const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 export const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 

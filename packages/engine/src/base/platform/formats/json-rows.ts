@@ -94,7 +94,6 @@ interface TextPiece {
   readonly text: string;
 }
 
-/** An entry that comes in pieces. */
 class Entry {
   readonly #file: string;
   #parts: string[] = [];
@@ -149,9 +148,7 @@ class LinePieces {
 
 const isFilled = ({ text }: TextPiece) => text.trim() !== '';
 
-/**
- * Cuts an array at its commas, so that errors can name an entry's line. JSON.parse reads the text between the commas.
- */
+/** Cuts an array at its commas, so that errors can name an entry's line. JSON.parse reads what lies between them. */
 class ArrayPieces {
   readonly #file: string;
   readonly #entry: Entry;

@@ -4,7 +4,6 @@ import { BackendError, messageOf } from '../../core/errors.js';
 
 const BLOCK = 512;
 
-/** The largest unpacked size of an adapter's archive. */
 const LARGEST_BYTES = 2e9;
 
 /**

@@ -4,7 +4,6 @@ import { DialectError } from '../../core/errors.js';
 import { visible } from '../../core/format.js';
 import { isEqual, isLoopback } from './token.js';
 
-/** Who may send requests to a server. */
 export type Access =
   /** Programs of this machine, without a token. Web pages are kept out by the names in `Host` and `Origin`. */
   | { readonly type: 'local' }
@@ -21,9 +20,7 @@ export interface ServerPolicy {
   readonly publicPaths?: readonly string[];
   /** The content types of bodies. Default: JSON. */
   readonly types?: readonly string[];
-  /** The most bytes of a body. */
   readonly mostBytes: number;
-  /** A refusal as the server's clients expect it. */
   readonly refuse: (refusal: DialectError, path: string) => Response;
 }
 
@@ -90,7 +87,7 @@ function foreignHost({ url, headers }: Request, { access, allowedHosts = [] }: S
 /** `none` is an action of the user, such as typing an address. */
 const OWN: ReadonlySet<string> = new Set(['same-origin', 'none']);
 
-/** Whether a page of another origin sends a request. Other programs than browsers send neither header. */
+/** Other programs than browsers send neither header. */
 function isOfForeignPage({ url, method, headers }: Request, { access, allowedHosts = [] }: ServerPolicy): boolean {
   const site = headers.get('sec-fetch-site');
   const isLink = method === 'GET' && headers.get('sec-fetch-mode') === 'navigate';
@@ -103,7 +100,6 @@ function isOfForeignPage({ url, method, headers }: Request, { access, allowedHos
   return new URL(origin).host !== new URL(url).host && !allowedHosts.includes(new URL(origin).hostname);
 }
 
-/** How a request proves that it may pass. */
 type Proof = 'key' | 'ambient' | 'entered';
 
 function proofOf({ url, method, headers }: Request, access: Access): Proof | undefined {

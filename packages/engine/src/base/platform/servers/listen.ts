@@ -4,15 +4,10 @@ import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { Guard } from './guards.js';
 
-/** An app that answers at an address. */
 export interface Listening {
   readonly url: string;
-  /**
-   * Accepts no further connection, closes those without a whole request, and resolves when the other answers have been
-   * sent.
-   */
+  /** Accepts no further connection, closes those without a whole request, and resolves after the other answers. */
   drain(): Promise<void>;
-  /** Closes all connections. */
   close(): Promise<void>;
 }
 
@@ -89,14 +84,12 @@ async function answerOf(app: GuardedApp['app'], request: Request, env: unknown):
 // Deadlines of connections: a client that sends or reads too slowly keeps neither memory nor a place.
 
 export interface Deadlines {
-  /** Time for the head of a request. */
   readonly headMs: number;
   /** Time for the body of a request. Each kilobyte that has arrived adds `bodyMsPerKilobyte`. */
   readonly bodyMs: number;
   readonly bodyMsPerKilobyte: number;
   /** Time in which a client must take some of the answer that waits for it, or of a silent connection. */
   readonly readMs: number;
-  /** Time between two checks. */
   readonly checkMs: number;
 }
 
@@ -129,15 +122,11 @@ const busy = () =>
     { status: 503, headers: { connection: 'close', 'retry-after': '1' } },
   );
 
-/**
- * The most requests of a connection that wait for their answers. Clients send one after another; Node would hand over
- * thousands that come in one piece, each with its files and memory.
- */
+/** Of one connection: Node would hand over thousands that come in one piece, each with its files and memory. */
 const MOST_AT_ONCE = 32;
 
 const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
-/** A request from its head to the end of its answer. */
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -150,7 +139,6 @@ function declaredBytes({ headers }: IncomingMessage): number {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : UNDECLARED;
 }
 
-/** The connections of a server, with their deadlines. */
 class Connections {
   readonly #deadlines: Deadlines;
   /** The requests of each connection that have no whole answer yet. */
@@ -189,13 +177,11 @@ class Connections {
     server.once('close', () => clearInterval(timer));
   }
 
-  /** Closes all connections without a whole request, and each other one after its answer. */
   drain(): void {
     this.#draining = true;
     for (const socket of this.#sockets.keys()) if (!this.#isAnswering(socket)) socket.destroySoon();
   }
 
-  /** Whether the bodies on their way leave no room for that of a request. */
   lacksRoom(request: IncomingMessage): boolean {
     const own = declaredBytes(request);
     if (own <= SMALL_BODY) return false;
