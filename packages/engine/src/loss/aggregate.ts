@@ -8,9 +8,7 @@ export type TokenNumbers = ArrayLike<number>;
 
 /** The numbers of response tokens of a row's chain and episode. Without a number, the row alone is the whole. */
 export interface Wholes {
-  /** The response tokens of all rows of its chain. */
   readonly chainTokens?: number | undefined;
-  /** The response tokens of all rows of its episode. */
   readonly episodeTokens?: number | undefined;
 }
 

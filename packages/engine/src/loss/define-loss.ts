@@ -90,21 +90,16 @@ export interface BegunLoss {
   readonly token: TokenLoss;
   /** Divides the loss of the whole batch. */
   readonly divisor: number;
-  /** The loss's own metrics, by name. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** A policy loss with its settings, ready to be applied to rows. */
 export interface LossKind extends LossFacts {
   readonly aggregate: Aggregation;
   /** The loss of a token in a batch without rows. */
   readonly token: TokenLoss;
   /** Whether `begin` reads the batch. The log-probs of all rows must then be known before the first gradient. */
   readonly prepares: boolean;
-  /**
-   * Begins a batch.
-   * @param context The result of `prepare` for a larger batch that contains this one. Default: `prepare(batch)`
-   */
+  /** @param context The result of `prepare` for a larger batch that contains this one. Default: `prepare(batch)` */
   begin(batch: LossBatch, context?: unknown): BegunLoss;
   /** The loss of the protocol that equals this one, importance correction aside. */
   readonly protocolLoss?: ProtocolLoss | undefined;

@@ -1,6 +1,4 @@
-/**
- * The rows of a mini-batch with the log-probs of the current policy: their ratios, and their tokens with advantages.
- */
+/** The rows of a mini-batch with the current policy's log-probs: their ratios, and their tokens with advantages. */
 
 import { ArgumentError } from '../errors.js';
 import { countTokens, rowWeight, type TokenNumbers, type WeighedRow } from './aggregate.js';
@@ -25,7 +23,6 @@ export interface LossRow extends WeighedRow {
   readonly parts: readonly AdvantagePart[];
 }
 
-/** A row with the current policy's log-probs. */
 export interface ScoredRow {
   readonly logprobs: TokenNumbers;
   readonly behaviourLogprobs: TokenNumbers;
@@ -38,11 +35,9 @@ export interface ScoredRow {
   readonly weight: number;
   /** Constant factors of the advantages; undefined without importance correction. */
   readonly weights: TokenNumbers | undefined;
-  /** The number of tokens whose importance exceeds the cap. */
   readonly beyond: number;
 }
 
-/** How the rows of a loss are read: its ratio, its aggregation, its importance correction. */
 export interface RowReading {
   readonly ratio: LossFacts['ratio'];
   readonly aggregate: Aggregation;
@@ -106,10 +101,7 @@ export function lossBatch(
   };
 }
 
-/**
- * Fills `token` and calls `use` for every token of the span that has an advantage.
- * @returns The number of these tokens
- */
+/** Fills `token` and calls `use` for each token of the span with an advantage. @returns The number of these tokens */
 export function visitTokens(
   {
     ratio,
@@ -146,7 +138,6 @@ export function visitTokens(
 const logRatioAt = ({ logprobs, oldLogprobs }: ScoredRow, t: number): number =>
   (logprobs[t] as number) - (oldLogprobs[t] as number);
 
-/** The log of the ratio that the tokens of a span share. */
 const spanLogRatio = (ratio: LossFacts['ratio'], row: ScoredRow, span: RatioSpan): number =>
   sharedLogRatio(ratio, span, row.mask, (t) => logRatioAt(row, t));
 
@@ -162,7 +153,7 @@ interface CorrectionWeights {
   readonly beyond: number;
 }
 
-/** The weights of a row. @throws ArgumentError when the cap is not positive */
+/** @throws ArgumentError when the cap is not positive */
 export function correctionWeights(
   {
     behaviourLogprobs,

@@ -4,7 +4,6 @@ import { z } from 'zod';
 /** A number between 0 and 1, both excluded. */
 export const fraction = z.number().gt(0).lt(1);
 
-/** The ways to make one number of token losses. */
 export const aggregations = z.enum([
   'token-mean',
   'seq-mean-token-sum',
@@ -20,7 +19,6 @@ export const aggregations = z.enum([
  */
 export type Aggregation = z.output<typeof aggregations>;
 
-/** The setting `aggregate`, with this default. */
 export const aggregate = (byDefault: Aggregation) => ({
   aggregate: aggregations.default(byDefault).describe('How the losses of tokens become one number.'),
 });
@@ -44,7 +42,6 @@ const correction = z.strictObject({
  */
 export type ImportanceCorrection = Readonly<z.output<typeof correction>>;
 
-/** The setting of losses whose importance can be corrected. */
 export const correctable = {
   importanceCorrection: correction
     .optional()
@@ -53,7 +50,6 @@ export const correctable = {
     ),
 };
 
-/** The settings of a clipped surrogate. */
 export const clipSettings = {
   clip: fraction.default(0.2).describe('The largest distance of the ratio from 1 before the loss stops it.'),
   clipLow: fraction.optional().describe('The same below 1 only. Default: `clip`.'),

@@ -32,7 +32,6 @@ export interface OwnLoss {
 /** A loss of drmas, or one of a user. */
 export type AnyLoss = LossSpec | OwnLoss;
 
-/** The settings of any loss, before its schema is known. */
 type LossSettings = Readonly<{ type: string }> & Partial<Readonly<Record<string, unknown>>>;
 
 /** A recipe's `loss`: the settings of every loss, told apart by `type`. */
@@ -41,7 +40,7 @@ export const lossSchema = z.discriminatedUnion('type', losses.map(({ schema }) =
 /** The names of all losses of drmas. */
 export const lossTypes: readonly LossType[] = losses.map(({ type }) => type);
 
-/** The loss of that name. @throws ArgumentError for an unknown one */
+/** @throws ArgumentError for an unknown loss */
 function lossDeclaration(type: string, extra: readonly KnownLoss[] = []): LossDeclaration {
   const declarations: readonly LossDeclaration[] = [...losses, ...extra.map(({ declaration }) => declaration)];
   const declaration = declarations.find((one) => one.type === type);
@@ -80,7 +79,6 @@ export function lossNamed(
   return { type: 'own', settings: { ...read.data, type }, declaration: known.declaration, module: known.module };
 }
 
-/** The declaration of a loss and its settings. */
 function opened(loss: AnyLoss): { readonly declaration: LossDeclaration; readonly settings: LossSettings } {
   if (loss.type !== 'own') return { declaration: lossDeclaration(loss.type), settings: loss };
   const { declaration, settings } = loss;
@@ -89,7 +87,6 @@ function opened(loss: AnyLoss): { readonly declaration: LossDeclaration; readonl
   return { declaration, settings };
 }
 
-/** A batch without rows. */
 const EMPTY: LossBatch = { forEachRatio: () => {}, forEachToken: () => {}, weight: 0 };
 
 /** The loss with these settings. @throws ArgumentError for an unknown type or a number out of range */

@@ -15,7 +15,6 @@ import type { LossMetrics } from './loss-metrics.js';
 import type { ImportanceCorrection } from './loss-settings.js';
 import { ratioSpans, tokensPerUnit } from './ratio-spans.js';
 
-/** A policy loss, and the divisor of its sum. */
 export interface NormalizedLoss {
   readonly kind: LossKind;
   readonly correction: ImportanceCorrection | undefined;
@@ -24,10 +23,7 @@ export interface NormalizedLoss {
   readonly context?: unknown;
 }
 
-/**
- * Adds up a policy loss. The constructor takes all rows, so that a loss can measure constants over all of them before
- * the first row is added.
- */
+/** The constructor takes all rows, so that a loss can measure constants over them before the first row is added. */
 export class PolicyLossAccumulator {
   readonly #reading: RowReading;
   readonly #normalizer: number;
@@ -65,7 +61,6 @@ export class PolicyLossAccumulator {
     this.#begun = kind.begin(lossBatch(this.#reading, rows, batch), context);
   }
 
-  /** The loss of the rows added so far. */
   get loss(): number {
     return this.#loss;
   }
@@ -90,7 +85,6 @@ export class PolicyLossAccumulator {
     return gradient;
   }
 
-  /** The metrics of the rows added so far. */
   metrics(): LossMetrics {
     const [tokens, units] = [this.#tokens, this.#units];
     if (tokens === 0) return { tokens, units, ...this.#begun.metrics };
@@ -109,7 +103,6 @@ export class PolicyLossAccumulator {
     };
   }
 
-  /** Counts the tokens and ratios of a row `copies` times in the metrics. */
   #observe(row: ScoredRow, copies: number): void {
     const { logprobs, behaviourLogprobs, oldLogprobs, mask, tokens, weights, beyond } = row;
     for (let t = 0; t < mask.length; t++) {

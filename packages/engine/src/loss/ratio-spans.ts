@@ -9,10 +9,7 @@ export interface RatioSpan {
   readonly tokens: number;
 }
 
-/**
- * The spans of a row: the runs of its mask if a turn shares a ratio, otherwise the whole row. Empty without written
- * tokens.
- */
+/** The runs of a row's mask if a turn shares a ratio, otherwise the whole row. Empty without written tokens. */
 export function ratioSpans(ratio: LossFacts['ratio'], mask: TokenNumbers): RatioSpan[] {
   const tokens = countTokens(mask);
   if (tokens === 0) return [];
@@ -26,7 +23,6 @@ export function ratioSpans(ratio: LossFacts['ratio'], mask: TokenNumbers): Ratio
   return spans;
 }
 
-/** The log of the ratio that the written tokens of a span share, from the log ratios of the tokens. */
 export function sharedLogRatio(
   ratio: LossFacts['ratio'],
   { start, end, tokens }: RatioSpan,

@@ -8,7 +8,6 @@ import { ownTokenizerSpec } from './tokenizers/tokenizer-spec.js';
 
 const count = z.int().min(1);
 
-/** Whole models, told apart by `type`. */
 const wholeModels = [
   z
     .strictObject({
@@ -79,7 +78,6 @@ const wholeModels = [
   }),
 ] as const;
 
-/** An adapter on a whole model. */
 const loraModel = z
   .strictObject({
     type: z.literal('lora'),
@@ -112,7 +110,6 @@ const loraModel = z
       if (settings[key] !== undefined) fail(key, 'comes from the saved adapter in `from`; expected nothing here');
   }) satisfies z.ZodType<LoraInput>;
 
-/** A model that reads and writes text: a whole one or an adapter. */
 export const languageModelSchema = z.discriminatedUnion('type', [...wholeModels, loraModel]);
 
 /** A recipe's `model`: every kind of model, told apart by `type`. */

@@ -209,12 +209,10 @@ export function choiceTable(input: Omit<ChoiceTableInput, 'type'>): ChoiceTableI
   return { type: 'choice-table', ...input };
 }
 
-/** Fills in the defaults of a decoder, or of an adapter on one. */
 export function completeDecoder(input: WholeModelInput | LoraInput): WholeModelSpec | LoraSpec {
   return input.type === 'lora' ? completeAdapter(input) : completeWhole(input);
 }
 
-/** Fills in the defaults of an adapter and of its base. */
 export function completeAdapter(input: LoraInput): LoraSpec {
   const { base: whole, from, rank = 0, alpha = rank, targets = PROJECTIONS } = input;
   const base = completeWhole(whole);

@@ -18,7 +18,6 @@ export function clippedSurrogate(low: number, high: number, dualClip: number): T
   };
 }
 
-/** Settings of a clipped surrogate. */
 interface ClipBounds {
   readonly clip: number;
   readonly clipLow?: number | undefined;
@@ -26,13 +25,12 @@ interface ClipBounds {
   readonly dualClip?: number | undefined;
 }
 
-/** The bounds of the ratio. */
 export const ratioBounds = ({ clip, clipLow = clip, clipHigh = clip }: ClipBounds) => ({
   low: 1 - clipLow,
   high: 1 + clipHigh,
 });
 
-/** The clipped surrogate with these settings. @throws ArgumentError for a bound out of range */
+/** @throws ArgumentError for a bound out of range */
 export function clippedToken(clips: ClipBounds): TokenLoss {
   const { clip, clipLow = clip, clipHigh = clip, dualClip = Number.POSITIVE_INFINITY } = clips;
   requireBounds({ clip, clipLow, clipHigh });

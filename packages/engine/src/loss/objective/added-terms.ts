@@ -1,13 +1,9 @@
-/**
- * Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer, as the policy loss adds
- * up.
- */
+/** Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer. */
 import { ArgumentError } from '../../errors.js';
 import { countTokens, rowWeight, type TokenNumbers, type WeighedRow } from '../aggregate.js';
 import type { LossKind } from '../define-loss.js';
 import { type KlTerm, klEstimator } from '../kl.js';
 
-/** The aggregation and the normalizer with which the policy loss weighs the tokens of a row. */
 export interface Weighing {
   readonly aggregate: LossKind['aggregate'];
   readonly normalizer: number;

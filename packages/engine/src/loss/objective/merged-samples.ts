@@ -20,7 +20,6 @@ export interface MergedPart {
   readonly counts: Uint32Array; // [T]
 }
 
-/** A row of the loss of identical samples. */
 export interface MergedRow extends SampleRow {
   /** One or two parts; none if no copy has an advantage and other terms keep the row. */
   readonly parts: readonly MergedPart[];
@@ -28,7 +27,6 @@ export interface MergedRow extends SampleRow {
   readonly copies: number;
 }
 
-/** A sample to be sent through the model once. */
 export interface MergedSample {
   /** The first of the identical samples. Do not use its `advantages`; use the advantages of the rows. */
   readonly sample: TrainingSample;

@@ -79,7 +79,6 @@ class PolicyObjective implements Objective {
   }
 }
 
-/** The additional terms whose coefficient is not 0. */
 function activeTerms({ kl, entropyCoefficient = 0 }: ForwardBackwardOptions) {
   return {
     kl: kl === undefined || kl.coefficient === 0 ? undefined : kl,
@@ -177,7 +176,6 @@ function meanEntropy(
   return tokens === 0 ? undefined : sum / tokens;
 }
 
-/** A row of a sample as the policy loss adds it up. */
 function lossRow({ behaviourLogprobs, proximalLogprobs }: TrainingSample, row: MergedRow): LossRow {
   const { span } = row;
   return {
@@ -190,7 +188,6 @@ function lossRow({ behaviourLogprobs, proximalLogprobs }: TrainingSample, row: M
 // The ratio of each token of a sample in a policy loss, and whether it was clipped, for people to look at.
 
 /**
- * The ratios of a sample's tokens.
  * @param logprobs [T], of the policy that is updated
  * @param token The loss of a token, with the constants of the batch
  */
@@ -221,10 +218,7 @@ function tokenRatios(loss: AnyLoss, sample: TrainingSample, logprobs: Float32Arr
   return noted;
 }
 
-/**
- * The objective of supervised learning: the cross-entropy of every written token, whatever its advantage. Each token's
- * gradient is -1 / normalizer.
- */
+/** The cross-entropy of every written token, whatever its advantage: each token's gradient is -1 / normalizer. */
 function demonstrations(samples: readonly TrainingSample[], normalizer: number): Objective {
   return {
     samples,

@@ -3,7 +3,6 @@ import { ArgumentError } from '../../errors.js';
 import type { Span, TrainingSample } from '../../nouns.js';
 import { countTokens, type Wholes } from '../aggregate.js';
 
-/** A row of the loss, and its place in its sample. */
 export interface SampleRow extends Wholes {
   readonly span: Span;
   readonly mask: Uint8Array; // [T], of the span alone

@@ -14,7 +14,6 @@ export interface AgentSequence extends Sequence {
   readonly agent?: string | undefined;
 }
 
-/** The sequences of one agent, and their positions in the list of all. */
 interface AgentPart {
   readonly agent: string;
   readonly indices: readonly number[];
@@ -33,7 +32,7 @@ export class AgentDecoders {
     );
   }
 
-  /** Computes the log-probs of sequences. @throws ArgumentError for an agent without an adapter */
+  /** @throws ArgumentError for an agent without an adapter */
   async score(sequences: readonly AgentSequence[]): Promise<SequenceScores> {
     return this.#joined(sequences, (part) => this.#decoder(part.agent).score(part.sequences));
   }

@@ -72,10 +72,7 @@ export class CriticModel {
     return rows;
   }
 
-  /**
-   * Adds the gradient of a loss.
-   * @param upstream d loss / d values ([T]) from the values of the sequence at `index`
-   */
+  /** @param upstream d loss / d values ([T]) from the values of the sequence at `index` */
   async accumulate(
     sequences: readonly Sequence[],
     upstream: (index: number, values: Float32Array) => ArrayLike<number>,
@@ -93,9 +90,7 @@ export class CriticModel {
     await this.#decoder.throughHead(sequences, backward, this.#trunk.gradientTensors);
   }
 
-  /**
-   * Clips by the norm of both gradients together, updates trunk and head, and clears the gradients (see `clippedStep`).
-   */
+  /** Clips by the norm of both gradients together, updates trunk and head, clears the gradients (`clippedStep`). */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     const result = await clippedStep(this.#kernels, [this.#trunk, this.#head], settings);
     if (result.applied) this.trunkChanged();
@@ -107,7 +102,6 @@ export class CriticModel {
     for (const part of [this.#trunk, this.#head]) await requireFinite(this.#kernels, part, { optimizer: true });
   }
 
-  /** Computes the values of a batch and puts them into the `rows` of its sequences. */
   async #readValues(
     sequences: readonly Sequence[],
     batch: PackedBatch,

@@ -50,7 +50,6 @@ export interface DecoderOptions {
   readonly arena?: Arena | undefined;
 }
 
-/** Whether a model of this size packs its sequences as trees. */
 export const packsTrees = (config: DecoderConfig): boolean => parameterCount(config) >= TREE_PARAMETERS;
 
 /**
@@ -58,19 +57,14 @@ export const packsTrees = (config: DecoderConfig): boolean => parameterCount(con
  */
 export type Upstream = (indices: readonly number[], rows: readonly Float32Array[]) => readonly Float32Array[];
 
-/** A forward pass up to the scores of the predicted tokens. */
 interface ScoredPass extends TrunkPass {
   readonly scores: TokenScores;
 }
 
-/**
- * A decoder that computes with the given weights, one call after the other: its working memory is allocated once and
- * reused.
- */
+/** Computes with the given weights, one call after the other: its working memory is allocated once and reused. */
 export class Decoder {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
-  /** Its working memory. */
   readonly arena: Arena;
   readonly #trunk: LayerStack;
   readonly #weights: ModelWeights;
@@ -96,15 +90,12 @@ export class Decoder {
     this.#trunk = new LayerStack(kernels, this.arena, weights, this.#precision);
   }
 
-  /** Computes the log-probs of sequences. @throws ArgumentError when a sequence does not fit the context */
+  /** @throws ArgumentError when a sequence does not fit the context */
   score(sequences: readonly Sequence[]): Promise<SequenceScores> {
     return this.#run(sequences, 'nothing', () => {});
   }
 
-  /**
-   * Computes the logits after every token of one sequence: [T, vocabSize].
-   * @throws ArgumentError when it does not fit the context
-   */
+  /** The logits after every token: [T, vocabSize]. @throws ArgumentError when `tokens` do not fit the context */
   async logits(tokens: Int32Array): Promise<Float32Array> {
     const { vocabSize } = this.config;
     // The last token of a sequence gets no row, so a token is appended whose value has no effect.
@@ -199,7 +190,6 @@ export class Decoder {
     this.#trunk.backward(pass, gradient, dNormed, this.#recompute);
   }
 
-  /** The values to keep in a forward pass that a backward pass follows. */
   get #keepForBackward(): Keep {
     return this.#recompute ? 'inputs' : 'all';
   }

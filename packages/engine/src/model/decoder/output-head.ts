@@ -18,7 +18,6 @@ export function logitBlockRows(vocabSize: number): number {
   return rows >= 16 ? rows : 64;
 }
 
-/** A head and the machinery it computes with. */
 export interface OutputHead {
   readonly kernels: Kernels;
   /** Those that its matrices are packed for. */
@@ -29,7 +28,6 @@ export interface OutputHead {
   readonly weights: PackedMatrix;
 }
 
-/** The logits of some rows of the stream. */
 export interface LogitBlock {
   readonly first: number;
   readonly rows: number;
@@ -69,7 +67,6 @@ export interface TokenScores {
   readonly entropy: Floats; // [N]
 }
 
-/** Computes the log-probs of a batch's targets, and the entropies at their positions. */
 export function scoreTokens(
   head: OutputHead,
   normed: Floats, // [N, width]
@@ -93,16 +90,13 @@ export function scoreTokens(
   return scores;
 }
 
-/** The gradient of a loss with respect to the scores of a batch. */
 export interface ScoreGradient {
   readonly dLogprobs: Floats; // [N]
   /** The gradient of the entropies, for a loss that depends on them. */
   readonly dEntropy: Floats | undefined; // [N]
 }
 
-/** The matrices of the head's backward pass. */
 export interface HeadBackward {
-  /** The packed transpose of the head's matrix. */
   readonly transposed: PackedMatrix;
   /** The gradient of the head's matrix, which is added to; undefined if the matrix is not trained. */
   readonly gradient: Floats | undefined; // [vocabSize, width]

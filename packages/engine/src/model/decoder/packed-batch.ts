@@ -33,10 +33,7 @@ export interface PackedBatch {
   readonly inverseTemperature: Floats; // [N]
 }
 
-/**
- * Some sequences of a tree, for attention: it reads them one after another with all their rows, E in all, and gives
- * back the N rows that no earlier sequence has.
- */
+/** Some sequences of a tree as attention reads them, E rows in all; it gives back the N that no earlier one has. */
 export interface Branches {
   readonly sequences: number; // B
   readonly starts: Integers; // [B + 1], places among the E rows
@@ -48,9 +45,7 @@ export interface Branches {
   readonly places: Integers; // [N]
 }
 
-/** How sequences are divided into batches. */
 export interface Packing {
-  /** The most tokens of a sequence. */
   readonly context: number;
   readonly maxRows: number;
   /** True packs trees: sequences that begin alike come one after another and share rows. */
@@ -63,7 +58,6 @@ interface Member {
   readonly shared: number;
 }
 
-/** The sequences of one batch. */
 interface BatchMembers {
   readonly members: readonly Member[];
   readonly rows: number;
@@ -86,7 +80,6 @@ export function* packBatches(arena: Arena, sequences: readonly Sequence[], packi
   }
 }
 
-/** The rows of a sequence. */
 const rowsOf = ({ tokens }: Sequence) => tokens.length - 1;
 
 function groupsOf(sequences: readonly Sequence[], { context, maxRows, tree }: Packing): BatchMembers[] {
@@ -137,7 +130,6 @@ function inTokenOrder(sequences: readonly Sequence[]): number[] {
 
 const sharedRows = (a: Sequence, b: Sequence) => Math.min(commonLength(a.tokens, b.tokens), rowsOf(a), rowsOf(b));
 
-/** The number of tokens at the start of both. */
 function commonLength(a: Int32Array, b: Int32Array): number {
   const limit = Math.min(a.length, b.length);
   let n = 0;
@@ -196,7 +188,6 @@ function packBatch(arena: Arena, sequences: readonly Sequence[], { members, rows
   };
 }
 
-/** Divides the sequences of a tree into calls of attention. */
 function branchesOf(arena: Arena, members: readonly Member[], paths: readonly Int32Array[]): Branches[] {
   const calls: { from: number; to: number }[] = [];
   let gathered = 0;

@@ -135,7 +135,6 @@ function clearBetween(kernels: Kernels, gradient: Floats, slices: readonly Weigh
   }
 }
 
-/** A copy of weights and optimiser, to put them back. */
 function copyOf(kernels: Kernels, { values, optimizer }: TrainedPart): { restore(): void; free(): void } {
   const weights = kernels.allocate(values.length);
   kernels.copy({ to: weights, from: values });

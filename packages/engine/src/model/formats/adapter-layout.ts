@@ -9,7 +9,6 @@ import type { TensorShape } from './tensor.js';
 import { projectionName } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
 
-/** The adapted projections, layer by layer, each with PEFT's name for its adapter. */
 function* adaptedProjections(config: DecoderConfig, settings: AdapterSettings) {
   for (let layer = 0; layer < config.layers; layer++) {
     for (const adapted of adaptedMatrices(config, layer, settings)) {
@@ -32,10 +31,8 @@ export function expectedAdapterTensors(config: DecoderConfig, settings: AdapterS
   ]);
 }
 
-/** The name of an adapter's tensor among the tensors of a trunk and its agents' adapters. */
 export const agentTensor = (agent: string, name: string): string => `agents.${agent}.${name}`;
 
-/** The places of an adapter file's tensors in the engine's buffers. */
 export function adapterPlaces<F extends Floats>(
   tensors: AdapterTensors<F>,
   config: DecoderConfig,

@@ -63,7 +63,6 @@ export function readRope(
   }
 }
 
-/** The value of `rope_scaling` in a config.json. */
 export function writeRope(scaling: RopeScaling | undefined): Record<string, unknown> | null {
   if (scaling === undefined) return null;
   const { type, factor } = scaling;
@@ -160,7 +159,6 @@ export function readGemmaAttention(json: unknown, file: string, headDim: number)
   };
 }
 
-/** The keys of the attention of Gemma 3 in a config.json. */
 export function writeGemmaAttention({ layers, headDim, scoreDivisor, slidingWindow }: DecoderConfig) {
   return {
     query_pre_attn_scalar: scoreDivisor ?? headDim,
@@ -233,7 +231,6 @@ function lfm2FeedForward(raw: z.infer<typeof lfm2File>): number | undefined {
   return Math.ceil(Math.trunc(multiplier * gated) / (multiple ?? LFM2.multiple)) * (multiple ?? LFM2.multiple);
 }
 
-/** The keys of LFM2 alone in a config.json. */
 export function writeLfm2({ layers, normEpsilon, convolution }: DecoderConfig) {
   const convolves = Array.from({ length: layers }, (_, layer) => convolution?.layers.includes(layer) ?? false);
   return {

@@ -29,10 +29,7 @@ import {
 } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
 
-/**
- * The places of a checkpoint's tensors in the engine's buffers; tensors that the decoder lacks are left out.
- * @throws ArgumentError when the sizes of `tensors` do not match `config`
- */
+/** Tensors that the decoder lacks are left out. @throws ArgumentError when the sizes do not match `config` */
 export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Floats>(
   tensors: DecoderTensors<Matrices, Vectors>,
   config: DecoderConfig,
@@ -51,7 +48,6 @@ export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Flo
   return places;
 }
 
-/** The places of norms, biases and the weights of convolutions. */
 export function vectorPlaces<Vectors extends Floats>(
   tensors: DecoderTensors<WeightMemory, Vectors>,
   config: DecoderConfig,
@@ -69,14 +65,12 @@ export function vectorPlaces<Vectors extends Floats>(
   return places;
 }
 
-/** The place of a file's matrix among the outputs of a matrix in blocks. */
 export interface BlockPlace {
   readonly name: string;
   readonly matrix: BlockMatrix;
   readonly firstOutput: number;
 }
 
-/** The places of a checkpoint's matrices in matrices in blocks. */
 export function blockPlaces({ embedding, layers, output }: BlockMatrices, config: DecoderConfig): BlockPlace[] {
   const places: BlockPlace[] = [{ name: EMBEDDING, matrix: embedding, firstOutput: 0 }];
   if (config.untiedOutput) places.push({ name: OUTPUT, matrix: output, firstOutput: 0 });
@@ -142,7 +136,6 @@ function biases<Vectors extends Floats>(bias: Vectors, parts: readonly LinearLay
   });
 }
 
-/** The projections whose transposes are side by side in a matrix of the engine. */
 function sideBySide<Matrices extends WeightMemory>(
   matrix: Matrices,
   parts: readonly LinearLayer[],

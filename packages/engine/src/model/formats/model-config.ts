@@ -25,15 +25,12 @@ export type Architecture = (typeof ARCHITECTURES)[number];
 /** Limits of a description: lists by layer are allocated, and the rotary table has a row for each position. */
 export const CONFIG_LIMITS = { layers: 10_000, context: 2 ** 20 } as const;
 
-/** The description of a decoder in a config.json or a GGUF file. */
 export interface DescribedModel {
   readonly architecture: Architecture;
   readonly config: DecoderConfig;
   /** The ids that end a text; empty when the file names none. */
   readonly stopTokens: readonly number[];
-  /**
-   * The number format of the weights according to the file, such as `bfloat16`; undefined if the file names none.
-   */
+  /** The number format of the weights according to the file, such as `bfloat16`; undefined if the file names none. */
   readonly dtype: string | undefined;
   /** The formats of the matrices if products can read all of them in the blocks of the file. */
   readonly blocks?: BlockFormats | undefined;
@@ -42,7 +39,6 @@ export interface DescribedModel {
 /** A class of transformers: its family, and its values of keys that a config.json may lack. */
 interface ModelClass {
   readonly name: string;
-  /** `model_type` in config.json. */
   readonly type: string;
   readonly architecture: Architecture;
   readonly ropeBase: number;
@@ -110,7 +106,6 @@ export function unreadReason(architecture: string, expected: readonly string[]):
   return `${reason === undefined ? '' : `: ${reason}`}, expected one of ${expected.join(', ')}`;
 }
 
-/** The name of GELU's approximation by tanh. */
 const GELU = 'gelu_pytorch_tanh';
 /** The values a head if a file names none; in other families the heads share the width. */
 const HEAD_DIMS: Partial<Record<Architecture, number>> = { qwen3: 128, gemma3: 256 };
@@ -185,22 +180,15 @@ export function readConfig(json: unknown, file = 'config.json'): DescribedModel 
   };
 }
 
-/**
- * Reads the ids that end a text from the parsed contents of a config.json or generation_config.json.
- * @throws CheckpointError when they are malformed
- */
+/** @throws CheckpointError when the ids in a config.json or generation_config.json are malformed */
 export function readStopTokens(json: unknown, file: string): readonly number[] {
   const ids = parseWith(stopTokensFile, json, file).eos_token_id;
   return typeof ids === 'number' ? [ids] : (ids ?? []);
 }
 
-/** The ids that end a text, as `eos_token_id` has them. */
 export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids : (ids[0] ?? null));
 
-/**
- * The contents of a config.json for a decoder in float32, of the family that has its features. It has the form of
- * transformers 4, which transformers 5 reads as well.
- */
+/** In float32, of the family that has the decoder's features, in the form of transformers 4, which 5 reads as well. */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
   const isLfm2 = family === 'lfm2';
@@ -238,7 +226,6 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
   };
 }
 
-/** The family that has a decoder's features. */
 export function familyOf(config: DecoderConfig): Architecture {
   const { attentionBias, offsetNorms, queryKeyNorm, unrotatedLayers } = config;
   if (config.convolution !== undefined) return 'lfm2';

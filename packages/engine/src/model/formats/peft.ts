@@ -20,7 +20,6 @@ import { parseWith } from './validated-json.js';
 export const ADAPTER_CONFIG = 'adapter_config.json';
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
-/** The description of an adapter in an adapter_config.json. */
 export interface AdapterDescription {
   readonly settings: AdapterSettings;
   /** The adapted model: a directory or a hub's id; undefined when the file names none. */
@@ -36,10 +35,7 @@ const configFile = z.looseObject({
   use_rslora: z.boolean().nullish(),
 });
 
-/**
- * Reads the parsed contents of an adapter_config.json.
- * @throws CheckpointError naming the key and the expected value, or the feature of the adapter that is not supported
- */
+/** @throws CheckpointError naming the key and the expected value, or the feature that is not supported */
 export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): AdapterDescription {
   const raw = parseWith(configFile, json, file);
   refuseVariants(raw, file);
@@ -155,7 +151,6 @@ export function writeAdapterConfig(
   };
 }
 
-/** The modules that an adapter on this base adapts, as `writeAdapterConfig` takes them. */
 export const adaptedModules = (config: DecoderConfig, targets: AdapterSettings['targets']): string[] =>
   projectionsOf(config).flatMap(([name, each]) => (adapts(targets, each) ? name : []));
 
@@ -198,10 +193,7 @@ export async function readAdapterDescription(files: Files, directory: string): P
   return readAdapterConfig(await readJson(files, file), file);
 }
 
-/**
- * Opens an adapter's weights and checks the shapes of their tensors.
- * @throws CheckpointError when a tensor is missing, of another shape, or unknown
- */
+/** @throws CheckpointError when a tensor is missing, of another shape, or unknown */
 export async function openAdapterWeights(
   files: Files,
   directory: string,

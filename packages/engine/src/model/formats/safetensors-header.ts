@@ -1,9 +1,7 @@
 import { CheckpointError, isObject, messageOf } from '../../errors.js';
 
-/** The bytes of a number by its storage type. */
 export const bytesOf = { F32: 4, BF16: 2, F16: 2 } as const;
 
-/** A storage type that can be read. */
 export type TensorDtype = keyof typeof bytesOf;
 
 /** A tensor of a file; `start` and `end` of its bytes count from the end of the header. */
@@ -28,10 +26,7 @@ export const LENGTH_BYTES = 8;
 /** The longest header that the format allows. */
 const LONGEST_HEADER = 100_000_000;
 
-/**
- * Reads the length of the header in bytes from the first bytes of a file of `size` bytes.
- * @throws CheckpointError when the file is too short for it
- */
+/** The length of the header in bytes. @throws CheckpointError when a file of `size` bytes is too short for it */
 export function headerLength(first: Uint8Array, size: number, file: string): number {
   if (first.length < LENGTH_BYTES) {
     throw new CheckpointError(`${file}: expected at least 8 bytes of header length, found ${first.length}`);

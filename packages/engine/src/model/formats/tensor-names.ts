@@ -60,10 +60,8 @@ export const blockNames: readonly (readonly [name: string, projection: LayerProj
   ['conv.out_proj', 'o'],
 ];
 
-/** The projections of a decoder's family. */
 export const projectionsOf = ({ convolution }: DecoderConfig) => namesIn(convolution === undefined ? llama : lfm2);
 
-/** The full name of a projection of layer `index`. */
 export function projectionName(config: DecoderConfig, projection: LayerProjection, index: number): string {
   const { [projection]: module } = config.convolution === undefined ? llama : lfm2;
   const inBlock = projection === 'o' && convolves(config, index) ? 'conv.out_proj' : module;

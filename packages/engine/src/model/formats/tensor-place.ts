@@ -6,7 +6,6 @@ import type { WeightMemory } from '../../tensor/memory.js';
 import { storedBits } from './safetensors-header.js';
 import { type NamedTensor, rowLength, type TensorPiece, type TensorShape } from './tensor.js';
 
-/** The place of a file's tensor in a buffer of the engine. */
 export interface TensorPlace<M extends WeightMemory = WeightArray> extends TensorShape {
   /** The buffer from the tensor's first number on. */
   readonly data: M;
@@ -32,9 +31,7 @@ export function putPiece({ name, shape, data, stride }: TensorPlace, { dtype, fi
   else bitsOf(data).set(bits, first);
 }
 
-/**
- * The tensor in float32 and in the order of files: a copy, or the place's own buffer if it has this form.
- */
+/** The tensor in float32 and in the order of files: a copy, or the place's own buffer if it has this form. */
 export function takeTensor({ name, shape, data, stride }: TensorPlace): NamedTensor {
   if (stride === undefined && !isBfloat16(data)) return { name, shape, data };
   const columns = rowLength(shape);
@@ -45,16 +42,13 @@ export function takeTensor({ name, shape, data, stride }: TensorPlace): NamedTen
   return { name, shape, data: copy };
 }
 
-/** The bits of numbers in float32 or bfloat16. */
 type Bits = Uint32Array | Uint16Array;
 
 /** The numbers as bits, so that copies preserve the bits of a NaN too. */
 const bitsOf = (data: WeightArray): Bits =>
   isBfloat16(data) ? data : new Uint32Array(data.buffer, data.byteOffset, data.length);
 
-/**
- * The rows that are read side by side: so many cache lines stay in the cache while their columns are written as rows.
- */
+/** Rows that are read side by side: so many cache lines stay in the cache while columns are written as rows. */
 const BLOCK = 32;
 
 /** target[c · targetStride + r] = source[r · sourceStride + c], widened if only the source is in bfloat16. */

@@ -1,7 +1,6 @@
 import type { BlockFormat } from '../../tensor/blocks.js';
 import type { TensorDtype } from './safetensors-header.js';
 
-/** The name and shape of a tensor. */
 export interface TensorShape {
   readonly name: string;
   readonly shape: readonly number[];

@@ -72,10 +72,7 @@ function listedById(tokens: Readonly<Record<string, unknown>>): Record<string, u
   return Object.fromEntries(Object.entries(tokens).map(([content, id]) => [String(id), { content }]));
 }
 
-/**
- * tokenizer_config.json, with the special tokens that only special_tokens_map.json names, and the tokens of
- * added_tokens.json if it lists none.
- */
+/** With special tokens that only special_tokens_map.json names, and tokens of added_tokens.json if it lists none. */
 async function readConfig(files: Files, directory: string): Promise<unknown> {
   const config = await readJson(files, `${directory}/tokenizer_config.json`);
   if (!isObject(config)) return config;
@@ -123,7 +120,6 @@ export function withTemplate(spec: object, ownTemplate: string, place: string): 
   return createTokenizer({ ...spec, chatTemplate: source, stopTokens: [endToken, ...others] });
 }
 
-/** A tokenizer whose own templates set variables first. */
 function withVariables(spec: TextTokenizerSpec, statements: string, place: string): Tokenizer {
   const { chatTemplate, config } = spec.type === 'huggingface' ? spec : { config: { chat_template: undefined } };
   const template = chatTemplate ?? config.chat_template;

@@ -2,7 +2,6 @@
 import type { Named, Value } from './values.js';
 import { isNumber, typeName } from './values.js';
 
-/** Values by the names of their parameters, with checks of their types. */
 export class Arguments {
   readonly #function: string;
   /** All values by place, and all by name. */

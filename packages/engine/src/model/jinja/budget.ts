@@ -35,7 +35,6 @@ export class Budget {
     this.spend(characters / CHARACTERS_A_UNIT);
   }
 
-  /** Pays for a text, and returns it. */
   text(text: string): string {
     this.length(text.length);
     return text;

@@ -29,7 +29,6 @@ import {
   type Value,
 } from './values.js';
 
-/** What filters ask of the interpreter. */
 export interface Host {
   readonly budget: Budget;
   /** `value[name]`, then `value.name`. */

@@ -49,7 +49,6 @@ class Scope {
   }
 }
 
-/** How a list of statements ended. */
 type End = 'break' | 'continue' | undefined;
 
 /** The most rounds that blocks, macros and loops may lie in each other. */

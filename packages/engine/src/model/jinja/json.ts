@@ -5,10 +5,7 @@ import { isList, isMap, keyOf, Tuple, truthy, typeName, type Value } from './val
 
 const TOKEN = /[ \t\n\r]*(?:("(?:[^"\\]|\\.)*")|(-?\d+)(\.\d+)?([eE][+-]?\d+)?|(true|false|null)|([{}[\],:]))/y;
 
-/**
- * Reads JSON that `JSON.parse` accepts as values of a template.
- * @throws SyntaxError for other texts
- */
+/** JSON that `JSON.parse` accepts, as values of a template. @throws SyntaxError */
 export function readJson(text: string): Value {
   JSON.parse(text);
   TOKEN.lastIndex = 0;

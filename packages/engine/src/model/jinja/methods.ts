@@ -28,7 +28,6 @@ interface Call {
   readonly reach: (value: Value, name: string, isAttribute: boolean) => Value;
 }
 
-/** A method: the names of its parameters, and what it returns. */
 type Method<Self> = readonly [parameters: readonly string[], run: (self: Self, call: Call) => Value];
 
 const all = (pattern: RegExp) => [[], (self: string) => pattern.test(self)] as const;

@@ -2,10 +2,7 @@
 import type { Budget } from './budget.js';
 import { floatText, quoted } from './python-text.js';
 
-/**
- * `undefined` is jinja2's Undefined, `null` is None, a bigint is an int and a number is a float, a Map is a dict and an
- * array is a list.
- */
+/** `undefined` is jinja2's Undefined, null None, a bigint an int, a number a float, a Map a dict, an array a list. */
 export type Value =
   | undefined
   | null
@@ -79,7 +76,6 @@ export type Named = ReadonlyMap<string, Value>;
 export class Callable {
   readonly name: string;
   readonly call: (args: readonly Value[], named: Named) => Value;
-  /** The attributes of a macro. */
   readonly facts: Readonly<Record<string, Value>>;
 
   constructor(name: string, call: Callable['call'], facts: Callable['facts'] = {}) {

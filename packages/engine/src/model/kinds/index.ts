@@ -9,10 +9,8 @@ import {
 import { choiceTableKind } from './choice-table.js';
 import type { ModelKind } from './model-kind.js';
 
-/** All kinds, one row each. */
 export const modelKinds = [choiceTableKind] as const;
 
-/** The backends that hold models of these kinds. */
 type Holder = (typeof modelKinds)[number]['backend'];
 type Kind = ModelKind<OtherModelSpec, OtherModelInput, (typeof modelKinds)[number]['schema'], Holder>;
 

@@ -2,10 +2,7 @@ import type { z } from 'zod';
 import type { Tokenizer } from '../../nouns.js';
 import type { OtherModelInput, OtherModelSpec } from '../model-spec.js';
 
-/**
- * A kind of model that is no decoder: all that the program asks about its models. They write no text and learn from no
- * demonstrations.
- */
+/** All that the program asks about models that are no decoders: no text, and no learning from demonstrations. */
 export interface ModelKind<
   Spec extends OtherModelSpec = OtherModelSpec,
   Input extends OtherModelInput = OtherModelInput,
@@ -14,13 +11,10 @@ export interface ModelKind<
 > {
   /** One model of the kind, for messages: `a table of choices`. */
   readonly noun: string;
-  /** The settings in a recipe. */
   readonly schema: Schema;
-  /** Fills in the defaults. */
   complete(input: Input): Spec;
   /** The type of the backend that holds all models of the kind. No recipe names it. */
   readonly backend: Holder;
-  /** The model in words. */
   text(spec: Spec): string;
   /** The facts about a model that is not open. */
   facts(spec: Spec): { readonly tokenizer: Tokenizer; readonly context: number; readonly parameters: number };

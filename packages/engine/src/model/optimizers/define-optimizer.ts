@@ -8,20 +8,16 @@ import type { Floats } from '../../tensor/memory.js';
 export interface StepMemory {
   readonly weights: Floats;
   readonly gradient: Floats;
-  /** The buffers that the settings use. */
   readonly buffers: Readonly<Record<string, Floats>>;
-  /** The number of parameters. */
   readonly length: number;
   /** 1 in the first step. */
   readonly step: number;
-  /** A factor of the gradient. */
   readonly gradientScale: number;
 }
 
 /** Whether settings use a buffer. Declared as a method so that lists can hold optimisers of any settings. */
 type Uses<Settings> = { of(settings: Settings): boolean }['of'];
 
-/** A declared optimiser. */
 export interface OptimizerDeclaration<
   Type extends string = string,
   Schema extends z.ZodType<OptimizerSettings> = z.ZodType<OptimizerSettings>,
@@ -41,7 +37,7 @@ export interface OptimizerDeclaration<
   step(kernels: Kernels, memory: StepMemory, settings: z.output<Schema>): void;
 }
 
-/** Declares an optimiser; a row in optimizers/index.ts makes it known. */
+/** A row in optimizers/index.ts makes it known. */
 export const defineOptimizer = <const Type extends string, Schema extends z.ZodType<OptimizerSettings>>(
   declaration: OptimizerDeclaration<Type, Schema>,
 ): OptimizerDeclaration<Type, Schema> => declaration;

@@ -14,14 +14,13 @@ export const optimizerTypes: readonly string[] = optimizers.map(({ type }) => ty
 /** The default optimiser. */
 export const defaultOptimizer = adamw.type;
 
-/** The optimiser of that name. @throws ArgumentError for an unknown one */
+/** @throws ArgumentError for an unknown optimiser */
 export function optimizerNamed(type: string): OptimizerDeclaration {
   const optimizer: OptimizerDeclaration | undefined = optimizers.find((one) => one.type === type);
   if (optimizer !== undefined) return optimizer;
   throw new ArgumentError(`unknown optimiser ${JSON.stringify(type)}; there are ${optimizerTypes.join(', ')}`);
 }
 
-/** The names of the buffers that these settings use. */
 export function usedBuffers(settings: OptimizerSettings): string[] {
   const { buffers } = optimizerNamed(settings.type);
   return Object.entries(buffers).flatMap(([name, used]) => (used === true || used(settings) ? [name] : []));

@@ -86,10 +86,7 @@ function specialToken(value: unknown): string | undefined {
   return typeof value.content === 'string' ? value.content : undefined;
 }
 
-/**
- * The chat templates of a tokenizer: its only one, or the one named `default` and, for conversations with tools, the
- * one named `tool_use`.
- */
+/** The only template, or the one named `default` and, for conversations with tools, the one named `tool_use`. */
 function templatesOf({ chatTemplate: file, config: { chat_template: value } }: HuggingFaceSpec) {
   const only = file ?? (typeof value === 'string' ? value : undefined);
   const named = (name: string): string | undefined => {
@@ -102,7 +99,6 @@ function templatesOf({ chatTemplate: file, config: { chat_template: value } }: H
 
 type ConversationRenderer = (messages: readonly Message[], tools?: readonly Tool[]) => string;
 
-/** A function that renders conversations of messages, with and without tools. */
 function renderer(spec: HuggingFaceSpec): ConversationRenderer {
   const { source, withTools = source } = templatesOf(spec);
   if (source === undefined || withTools === undefined) {

@@ -2,7 +2,6 @@
 import { messageOf, TokenizerError } from '../../errors.js';
 import { chatTemplate } from './chat-template.js';
 
-/** A chat template, and the token that ends a message in it. */
 interface NamedTemplate {
   readonly source: string;
   /** Default: the model's own end of text. */
@@ -36,7 +35,6 @@ const templates = {
   },
 } satisfies Readonly<Record<string, NamedTemplate>>;
 
-/** The names of the chat templates that come with this package. */
 export const TEMPLATE_NAMES = Object.keys(templates) as (keyof typeof templates)[];
 
 /** Values of a template's variables, such as `{ enable_thinking: false }`. */

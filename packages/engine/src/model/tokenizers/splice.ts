@@ -5,7 +5,6 @@ export type Render = (messages: readonly Message[]) => string;
 
 type Ids = readonly number[];
 
-/** The part of a rendered text that shows one message. */
 interface TextSpan {
   readonly start: number;
   readonly end: number;
@@ -43,7 +42,6 @@ export function splice(
   return [render(messages)];
 }
 
-/** A conversation with placeholders. */
 interface Marked {
   readonly text: string;
   /** The text before the response of a message with calls; absent if placeholders replaced the calls. */

@@ -78,7 +78,6 @@ function longestFirst(symbols: readonly string[]): Map<string, string[]> {
 
 const SHOWN = 60;
 
-/** The part of a text around a position, for an error message. */
 function surroundings(text: string, at: number): string {
   const start = Math.max(0, at - SHOWN / 2);
   return `${start > 0 ? '…' : ''}${text.slice(start, start + SHOWN)}${start + SHOWN < text.length ? '…' : ''}`;

@@ -70,10 +70,8 @@ export interface BytesSpec {
   readonly type: 'bytes';
 }
 
-/** The contents of a directory's tokenizer.json and tokenizer_config.json. */
 export type HuggingFaceSpec = Extract<z.infer<typeof tokenizerSpec>, { type: 'huggingface' }>;
 
-/** The names of a table of choices. */
 export type ChoicesSpec = Extract<z.infer<typeof tokenizerSpec>, { type: 'choices' }>;
 
 /** A language model's tokenizer as plain data, for its directory. */
@@ -82,7 +80,7 @@ export type TextTokenizerSpec = SymbolsSpec | BytesSpec | HuggingFaceSpec;
 /** A tokenizer as plain data, for recipe.json and checkpoints. */
 export type TokenizerSpec = TextTokenizerSpec | ChoicesSpec;
 
-/** Validates a tokenizer's description. @throws TokenizerError naming each wrong key and its expected value */
+/** @throws TokenizerError naming each wrong key and its expected value */
 export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   const parsed = tokenizerSpec.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -90,7 +88,7 @@ export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   throw new TokenizerError(issuesText(issues));
 }
 
-/** The same of a language model. @throws TokenizerError for the names of a table of choices too */
+/** @throws TokenizerError for the names of a table of choices too */
 export function parseTextTokenizerSpec(value: unknown): TextTokenizerSpec {
   const spec = parseTokenizerSpec(value);
   if (spec.type === 'choices') throw new TokenizerError('tokenizer: a table of choices reads and writes no text');

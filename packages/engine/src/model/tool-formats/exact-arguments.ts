@@ -12,6 +12,5 @@ export function exactMembers(text: string): Map<string, string> | undefined {
   return members && new Map([...members].map(([name, value]) => [name, compactJson(value)]));
 }
 
-/** The text of an object with these texts of values. */
 export const objectText = (members: Iterable<readonly [name: string, value: string]>): string =>
   `{${Array.from(members, ([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;

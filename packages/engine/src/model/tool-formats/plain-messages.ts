@@ -6,7 +6,6 @@ import { propertiesOf } from './schema-properties.js';
 interface PlainMessage {
   readonly role: Exclude<Message['role'], 'tool'>;
   readonly content: string;
-  /** The message that it stands for. */
   readonly message: Message;
 }
 

@@ -40,7 +40,6 @@ function valuesIn(body: string, schema: JsonSchema): Map<string, string> | undef
   return entries;
 }
 
-/** The JSON of a value. */
 function parameterValue(text: string, schema: unknown): string | undefined {
   const type = isObject(schema) ? schema.type : undefined;
   if (type === 'string') return JSON.stringify(text);

@@ -2,10 +2,7 @@ import type { TextWithCalls, WrittenCall } from './tool-format.js';
 
 const [OPEN, CLOSE] = ['<tool_call>', '</tool_call>'];
 
-/**
- * Takes the calls out of a response that has each between `<tool_call>` and `</tool_call>`: the content comes before
- * the first, and nothing but white space follows.
- */
+/** Calls are between `<tool_call>` and `</tool_call>`, content before the first, only white space after the last. */
 export function callsInBlocks(
   text: string,
   read: (block: string) => WrittenCall | undefined,
@@ -24,11 +21,9 @@ function splitOnce(text: string, by: string): [string, string | undefined] {
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + by.length)];
 }
 
-/** A response with its calls in such blocks. */
 export function blocksOf({ content, calls }: TextWithCalls, write: (call: WrittenCall) => string): string {
   const blocks = calls.map((call) => `${OPEN}\n${write(call)}\n${CLOSE}`);
   return [...(content === '' ? [] : [content]), ...blocks].join('\n');
 }
 
-/** The beginning of a block. */
 export const blockOpening = (inner: string): string => `${OPEN}\n${inner}`;

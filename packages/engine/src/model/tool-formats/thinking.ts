@@ -1,9 +1,7 @@
 import type { Tokenizer } from '../../nouns.js';
 
-/** The marks around the model's reasoning. */
 export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
 
-/** A response without its thinking. */
 export interface ThoughtOut {
   readonly reasoning?: string;
   readonly rest: string;

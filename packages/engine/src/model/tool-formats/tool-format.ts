@@ -1,6 +1,5 @@
 import type { Tool } from '../../nouns.js';
 
-/** A call of a tool as a model wrote it. */
 export interface WrittenCall {
   readonly name: string;
   /** The arguments as JSON text. */
@@ -13,7 +12,6 @@ export interface TextWithCalls {
   readonly calls: readonly WrittenCall[];
 }
 
-/** The way in which a family of models writes calls of tools. */
 export interface ToolFormat {
   /** The models that write so, for the documents. */
   readonly families: string;

@@ -27,7 +27,6 @@ interface AttentionGradients {
   readonly dTaps: Floats; // [taps, width]
 }
 
-/** The parts of a batch that attention reads. */
 type Attending = Pick<PackedBatch, 'rows' | 'previous' | 'starts' | 'sequences' | 'branches'>;
 
 /** @param arena Holds the copies of a tree's rows, for one pass through all layers */

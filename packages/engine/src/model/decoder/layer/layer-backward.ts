@@ -7,18 +7,14 @@ import type { BatchAttention } from './batch-attention.js';
 import { type BackwardBuffers, keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { multiplyBackward, type Stack } from './matrix-products.js';
 
-/** One layer of a backward pass. */
 export interface LayerBackward {
   readonly layer: number;
   readonly rows: LayerRows;
   readonly attention: BatchAttention;
-  /** The values of the forward pass. */
   readonly saved: LayerBuffers;
   /** The gradient of the layer's output; it is overwritten. */
   readonly dOutput: Floats; // [K, width]
-  /**
-   * The buffer for the gradient of the layer's input: `dOutput` itself if all rows are kept, a zeroed one otherwise.
-   */
+  /** The gradient of the layer's input: `dOutput` itself if all rows are kept, else a zeroed buffer. */
   readonly dInput: Floats; // [R, width]
 }
 

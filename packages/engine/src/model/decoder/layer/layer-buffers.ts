@@ -1,7 +1,4 @@
-/**
- * The buffers of a layer's passes. R rows attend; K of them are kept after attention: all, or those that predict a
- * token.
- */
+/** A layer's buffers. R rows attend; K of them are kept after attention: all, or those that predict a token. */
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
@@ -11,9 +8,7 @@ import { layersOf, type Matrix, projectedWidth } from '../weights/decoder-tensor
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
 
-/**
- * The rows of a layer: R that attend, and the K of them that are kept after attention; all if `kept` is undefined.
- */
+/** All rows are kept after attention if `kept` is undefined. */
 export interface LayerRows {
   readonly rows: number;
   readonly positions: Integers; // [R]
@@ -22,10 +17,8 @@ export interface LayerRows {
 
 type RowCounts = Pick<LayerRows, 'rows' | 'kept'>;
 
-/** The number of rows after attention, K. */
 export const keptCount = ({ rows, kept }: RowCounts): number => kept?.length ?? rows;
 
-/** The values that one layer computes and that its backward pass reads again. */
 export interface LayerBuffers {
   readonly input: Floats; // [R, width]
   readonly normed: Floats; // [R, width]
@@ -54,7 +47,6 @@ export interface LayerBuffers {
   readonly downProjected: Readonly<Record<Matrix, Floats>>;
 }
 
-/** The sizes that a layer's buffers follow from. */
 export interface LayerShape {
   readonly config: DecoderConfig;
   readonly rows: RowCounts;
@@ -63,10 +55,7 @@ export interface LayerShape {
   readonly inPlace: boolean;
 }
 
-/**
- * The most rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in
- * cache.
- */
+/** Enough to keep every kernel busy, few enough for a small model's activations to stay in cache. */
 const MOST_ROWS = 1024;
 /** The fewest that `batchRows` gives, so that reading a large model's weights is shared by many rows. */
 const LEAST_ROWS = 192;
@@ -88,13 +77,11 @@ export function layerFloats(config: DecoderConfig, adapter: AdapterSettings | un
   return 4 * width + projected + heads * headDim + heads + 3 * feedForward + headNorms + results + lowRank + 2;
 }
 
-/** The most rows of a batch of this model. */
 export function batchRows(config: DecoderConfig, adapter: AdapterSettings | undefined, recompute: boolean): number {
   const kept = config.layers * (recompute ? config.width : layerFloats(config, adapter));
   return Math.min(MOST_ROWS, Math.max(LEAST_ROWS, Math.floor(KEPT_BYTES / (4 * kept))));
 }
 
-/** Takes the buffers of a layer from the arena. */
 export function layerBuffers(
   arena: Arena,
   input: Floats,
@@ -160,7 +147,6 @@ export interface BackwardBuffers extends AdapterScratch {
   readonly dTaps: Floats; // [taps, width]
 }
 
-/** Takes the buffers of the backward pass from the arena. */
 export function backwardBuffers(
   kernels: Kernels,
   arena: Arena,

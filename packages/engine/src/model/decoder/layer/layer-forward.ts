@@ -16,7 +16,6 @@ import type { LayerGains } from '../weights/packed-decoder.js';
 import { keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { downProject, multiply, type Product, type Stack } from './matrix-products.js';
 
-/** One layer of a forward pass. */
 export interface LayerForward {
   readonly layer: number;
   readonly rows: LayerRows;
@@ -33,7 +32,6 @@ export interface LayerForward {
   readonly attend: (layer: number, buffers: LayerBuffers) => void;
 }
 
-/** Runs one layer. */
 export function forwardLayer(
   stack: Stack,
   { layer, rows: { rows, kept }, buffers, output, attend }: LayerForward,

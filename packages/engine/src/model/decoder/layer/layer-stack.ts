@@ -14,10 +14,7 @@ import { backwardBuffers, type LayerBuffers, type LayerRows, layerBuffers } from
 import { forwardLayer, type LayerForward } from './layer-forward.js';
 import type { Stack } from './matrix-products.js';
 
-/**
- * The treatment of the values inside the layers: kept for the backward pass, computed again there from each layer's
- * input, or dropped since no backward pass follows.
- */
+/** The values inside the layers: kept for the backward pass, computed again there from a layer's input, or dropped. */
 export type Keep = 'all' | 'inputs' | 'nothing';
 
 /** A forward pass of N rows: the rows in `predicting`, or all rows of the batch if that is undefined. */

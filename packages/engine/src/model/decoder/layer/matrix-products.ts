@@ -10,10 +10,7 @@ import type { Gradient } from '../weights/model-weights.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { LayerMatrixShapes, PackedDecoder } from '../weights/packed-decoder.js';
 
-/**
- * The rows of one adapter: all rows before `end` that belong to no earlier one; without an adapter, rows of the base
- * alone.
- */
+/** All rows before `end` that belong to no earlier adapter; without an adapter, rows of the base alone. */
 export interface AdaptedRows {
   readonly adapter: PackedAdapter | undefined;
   readonly end: number;
@@ -40,7 +37,6 @@ interface MatrixUse {
   readonly rows: number;
 }
 
-/** The input of a product, and its product with an adapter's first matrix A. */
 interface ProductInput {
   readonly x: Floats; // [rows, inputs]
   readonly downProjected: Floats; // [rows, n · rank], x A
@@ -59,7 +55,6 @@ export interface ProductGradient extends MatrixUse, ProductInput {
   readonly dx: Floats | undefined; // [rows, inputs]
 }
 
-/** Working memory of `multiplyBackward`. */
 export interface AdapterScratch {
   readonly dDownProjected: Floats; // [rows, n · rank]
   readonly dBlocks: Floats; // [n · rank, outputs]
@@ -133,10 +128,7 @@ export function downProject(
     });
 }
 
-/**
- * The backward pass of `multiply`: computes dx, and adds to the gradient of the matrix or to the gradients of its
- * adapter (A: xᵀ dDownProjected; B: downProjectedᵀ dOut).
- */
+/** Computes dx; adds to the matrix's gradient, or its adapter's (A: xᵀ dDownProjected; B: downProjectedᵀ dOut). */
 export function multiplyBackward(
   stack: Stack,
   gradient: Gradient,

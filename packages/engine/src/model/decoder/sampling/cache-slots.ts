@@ -71,13 +71,11 @@ export class CacheSlots {
     slot.lastUsed = ++this.#clock;
   }
 
-  /** Invalidates the keys and values of `owner`, whose weights have changed. */
   forget(owner: string): void {
     for (const slot of this.#slots) if (slot.owner === owner) slot.tokens = [];
   }
 }
 
-/** How many tokens both begin with. */
 export function commonPrefix(a: readonly number[], b: readonly number[]): number {
   const limit = Math.min(a.length, b.length);
   let n = 0;

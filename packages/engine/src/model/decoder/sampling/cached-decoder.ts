@@ -1,7 +1,4 @@
-/**
- * The computation of a sampler: rows of any slots pass through the decoder together, with keys and values in the cache,
- * and the next tokens are drawn from the logits.
- */
+/** A sampler's computation: rows of any slots pass through the decoder together, with keys and values in the cache. */
 
 import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
 import { type Sampling, scaleOfDraws } from '../../../contract/sampling.js';
@@ -20,7 +17,6 @@ import { embedRows } from '../weights/packed-decoder.js';
 import { ropeTables } from '../weights/rotary-table.js';
 import { KeyValueCache } from './key-value-cache.js';
 
-/** A policy that samples: the decoder itself, or an adapter on it. */
 export interface CachedPolicy {
   readonly name: string;
   /** The position in the order of the policies' first `load`, which is the order of rows in a batch. */
@@ -29,7 +25,6 @@ export interface CachedPolicy {
   version: number;
 }
 
-/** A token at its place in the cache. */
 export interface CachedRow {
   readonly policy: CachedPolicy;
   readonly token: number;
@@ -167,10 +162,7 @@ export class CachedDecoder {
     return kernels.read([tokens, logprobs]);
   }
 
-  /**
-   * Runs the stack over rows of any slots and returns the residual stream [rows, width]. A prefill needs keys and
-   * values only, so the part behind the last layer's is not computed.
-   */
+  /** Returns the residual stream [rows, width]. A prefill needs no part behind the last layer's keys and values. */
   #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
     const kernels = this.#kernels;
     const { config, cache } = this;
@@ -235,7 +227,6 @@ export class CachedDecoder {
   }
 }
 
-/** Writes the place of each row in PLACES columns. */
 function writePlaces(columns: Int32Array, stride: number, rows: readonly CachedRow[]): void {
   rows.forEach(({ token, slot, position, alike }, i) => {
     columns[i] = token;

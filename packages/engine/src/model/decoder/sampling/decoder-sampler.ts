@@ -23,7 +23,6 @@ export interface SamplerRequest extends Sampling {
   readonly prompt: readonly number[];
   readonly stopTokens: readonly number[];
   readonly key: RandomKey;
-  /** Receives each token when it is drawn. */
   readonly onToken?: ((token: number) => void) | undefined;
 }
 
@@ -35,7 +34,6 @@ export interface SamplerResult {
   readonly policyVersion: number;
 }
 
-/** A request that has a slot. */
 interface Running {
   readonly request: SamplerRequest;
   readonly policy: CachedPolicy;
@@ -134,10 +132,7 @@ export class DecoderSampler {
     return [...this.#running.map(({ request }) => request), ...this.#waiting].some((each) => each.policy === policy);
   }
 
-  /**
-   * Adds a request to the queue.
-   * @throws ArgumentError when the prompt is empty, leaves no room for a token or holds an id outside the vocabulary
-   */
+  /** @throws ArgumentError when the prompt is empty, leaves no room for a token or has an id outside the vocabulary */
   submit(request: SamplerRequest): void {
     const { prompt } = request;
     const { context, vocabSize } = this.#decoder.config;
@@ -150,7 +145,6 @@ export class DecoderSampler {
     this.#waiting.push(request);
   }
 
-  /** Removes a request, whether it waits or runs. */
   cancel(id: number): void {
     const waiting = this.#waiting.findIndex((request) => request.id === id);
     if (waiting >= 0) this.#waiting.splice(waiting, 1);
@@ -256,7 +250,6 @@ export class DecoderSampler {
     this.#decoder.prefill(laterRows);
   }
 
-  /** The most positions of the cache that a request may need. */
   #positions({ prompt, maxTokens }: SamplerRequest): number {
     return Math.min(this.#decoder.config.context, prompt.length + maxTokens);
   }

@@ -11,10 +11,7 @@ const CACHE_BYTES = 512 * 2 ** 20;
 /** The smallest slot in positions; sizes double from there up to the context. */
 const LEAST_CAPACITY = 64;
 
-/**
- * Slots for sequences of at most `longest` tokens, and their positions.
- * @param floatsOf The numbers that one slot takes in all layers
- */
+/** Slots for sequences of at most `longest` tokens. @param floatsOf The numbers that one slot takes in all layers */
 export function cacheShape(
   { context }: DecoderConfig,
   longest: number,
@@ -27,10 +24,7 @@ export function cacheShape(
   return { capacity, slots: Math.max(1, Math.min(MAX_SLOTS, affordable)) };
 }
 
-/**
- * The numbers that one slot takes in all layers.
- * @param keys The numbers of its keys in a layer that attends
- */
+/** The numbers of one slot in all layers. @param keys The numbers of its keys in a layer that attends */
 export function slotFloats(config: DecoderConfig, capacity: number, keys: number): number {
   const convolutions = config.convolution?.layers.length ?? 0;
   return (config.layers - convolutions) * 2 * keys + convolutions * capacity * config.width;
@@ -56,7 +50,6 @@ export class KeyValueCache {
     this.#config = config;
   }
 
-  /** The number of positions in a slot. */
   get capacity(): number {
     return this.#capacity;
   }
@@ -78,10 +71,7 @@ export class KeyValueCache {
     return this.#keys[layer] as Floats;
   }
 
-  /**
-   * Enlarges the slots for sequences of these lengths, or shrinks them if there are too few slots for all sequences.
-   * Slots that change lose their content, so none may be busy.
-   */
+  /** Fits the slots to the lengths and number of sequences. Slots that change lose their content: none may be busy. */
   fit(lengths: readonly number[]): void {
     const config = this.#config;
     const keysOf = (capacity: number) => this.#kernels.cacheSlotSize({ capacity, heads: config });
@@ -107,7 +97,6 @@ export class KeyValueCache {
     this.#values = [];
   }
 
-  /** Copies the first positions of one slot to another. */
   copy(from: number, to: number, length: number): void {
     const places = { from, to, length, capacity: this.#capacity };
     this.#keys.forEach((keys, layer) => {

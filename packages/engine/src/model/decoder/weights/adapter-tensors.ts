@@ -21,15 +21,12 @@ import {
   matrixShapes,
 } from './decoder-tensors.js';
 
-/** An adapted projection in its matrix. */
 interface AdaptedPart {
   readonly projection: LayerProjection;
-  /** The projection's first column in the matrix. */
   readonly column: number;
   readonly outputs: number;
 }
 
-/** A matrix with at least one adapted projection. */
 export interface AdaptedMatrix {
   readonly matrix: Matrix;
   readonly inputs: number;
@@ -66,7 +63,6 @@ function adaptedParts({ parts }: MatrixShape, targets: AdapterSettings['targets'
 export const adapts = (targets: AdapterSettings['targets'], projection: LayerProjection): boolean =>
   projection === 'in' ? targets.some((target) => 'qkv'.includes(target)) : targets.includes(projection);
 
-/** An adapter's tensors for one matrix. */
 export interface AdapterPair<F extends Floats = Floats> {
   readonly A: F; // [inputs, n · rank], the projections' A's side by side
   readonly B: F; // the projections' B's [rank, outputs of the projection], one after another
@@ -78,7 +74,6 @@ export interface AdapterTensors<F extends Floats = Floats> {
   readonly layers: readonly Readonly<Partial<Record<Matrix, AdapterPair<F>>>>[];
 }
 
-/** The tensors of one adapted matrix. */
 export function adapterPair<F extends Floats>(
   { layers }: AdapterTensors<F>,
   layer: number,
@@ -98,10 +93,7 @@ export function adapterParameterCount(config: DecoderConfig, settings: AdapterSe
   return matrices.map((adapted) => sizesOf(adapted, settings)).reduce((sum, { A, B }) => sum + A + B, 0);
 }
 
-/**
- * An adapter's tensors as views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats.
- * @throws ArgumentError when it does not, or the settings are out of range
- */
+/** Views into `flat`. @throws ArgumentError unless it has `adapterParameterCount` floats and settings are in range */
 export function adapterTensors<F extends Floats>(
   config: DecoderConfig,
   settings: AdapterSettings,
@@ -152,10 +144,7 @@ export function initialiseAdapter(
   }
 }
 
-/**
- * Writes (alpha / rank) times the B's as diagonal blocks into `blocks` [n · rank, outputs], and leaves its other
- * entries.
- */
+/** Writes (alpha / rank) times the B's as diagonal blocks into `blocks` [n · rank, outputs]; other entries stay. */
 export function spreadBlocks(
   kernels: Kernels,
   blocks: Floats,

@@ -34,15 +34,11 @@ export interface DecoderTensors<Matrices extends WeightMemory = WeightMemory, Ve
   readonly output: Matrices; // [vocabSize, width], the output head transposed: the embedding itself unless untied
 }
 
-/**
- * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a
- * checkpoint are one operation each.
- */
+/** Views into one flat buffer: the optimiser, the gradient's norm and a checkpoint are one operation each. */
 export interface FlatTensors<F extends Floats = Floats> extends DecoderTensors<F, F> {
   readonly flat: F;
 }
 
-/** The width of a row of queries, keys and values side by side. */
 export function qkvWidth(config: DecoderConfig): number {
   return (config.heads + 2 * config.kvHeads) * config.headDim;
 }
@@ -52,14 +48,11 @@ export function projectedWidth(config: DecoderConfig): number {
   return config.convolution === undefined ? qkvWidth(config) : Math.max(qkvWidth(config), 3 * config.width);
 }
 
-/** Whether a layer convolves in place of attending. */
 export const convolves = ({ convolution }: DecoderConfig, layer: number): boolean =>
   convolution?.layers.includes(layer) ?? false;
 
-/** The indices of all layers. */
 export const layersOf = ({ layers }: DecoderConfig): number[] => Array.from({ length: layers }, (_, layer) => layer);
 
-/** The heads of a layer's attention. */
 export function layerHeads(config: DecoderConfig, layer: number): Heads {
   const { heads, kvHeads, headDim, slidingWindow } = config;
   if (!slidingWindow?.layers.includes(layer)) return config;
@@ -80,7 +73,6 @@ export interface MatrixShape {
 /** A projection of a layer; `in` is the joined one of a layer that convolves: its B, C and x. */
 export type LayerProjection = ProjectionName | 'in';
 
-/** The matrices of a layer. */
 export function matrixShapes(config: DecoderConfig, layer: number): Readonly<Record<Matrix, MatrixShape>> {
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const shape = (inputs: number, ...parts: (readonly [LayerProjection, number])[]): MatrixShape => ({
@@ -132,7 +124,6 @@ export interface BlockFormats extends InBlocks<BlockFormat> {}
 /** The number format of a base's matrices: one of all, or the formats of blocks. */
 export type BaseKind = MatrixKind | BlockFormats;
 
-/** A decoder's matrices in blocks. */
 export interface BlockMatrices extends InBlocks<BlockMatrix> {}
 
 interface InBlocks<Each> {
@@ -150,10 +141,7 @@ export function parameterCount(config: DecoderConfig): number {
   return matrices * config.vocabSize * config.width + layers + config.width;
 }
 
-/**
- * A decoder's tensors as views into `flat`, which must hold exactly `parameterCount(config)` floats.
- * @throws ArgumentError when it does not
- */
+/** Views into `flat`. @throws ArgumentError unless it has exactly `parameterCount(config)` floats */
 export function decoderTensors<F extends Floats>(config: DecoderConfig, flat: F): FlatTensors<F> {
   const count = parameterCount(config);
   if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
@@ -319,7 +307,7 @@ export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatT
 /** The features that all models of Gemma 3 have. */
 const GEMMA = ['gate', 'offsetNorms', 'resultNorms', 'scaledEmbedding'] as const;
 
-/** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
+/** @throws ArgumentError when no decoder can have these sizes */
 export function checkConfig(config: DecoderConfig): void {
   const { heads, kvHeads, headDim, attentionBias, queryKeyNorm, unrotatedLayers, convolution } = config;
   const gemma = GEMMA.filter((feature) => config[feature] !== undefined);

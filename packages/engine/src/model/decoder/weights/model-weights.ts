@@ -24,10 +24,7 @@ import { type LayerMatrixShapes, PackedDecoder } from './packed-decoder.js';
 /** From inputs to outputs, or back. */
 type Direction = 'forward' | 'backward';
 
-/**
- * Tensors with their packed forms, which passes read: one for each direction and precision in use. A pass packs them
- * again if the tensors have changed.
- */
+/** Packed forms for each direction and precision in use. A pass packs them again if the tensors have changed. */
 class Weights<Tensors, Packed extends { pack(): void }> {
   readonly tensors: Tensors;
   readonly #kernels: Kernels;
@@ -45,10 +42,7 @@ class Weights<Tensors, Packed extends { pack(): void }> {
     for (const packed of this.#packed.values()) packed.current = false;
   }
 
-  /**
-   * The packed form from inputs to outputs, or the one that leads gradients from outputs to inputs. A model that only
-   * scores never allocates the latter.
-   */
+  /** `backward` leads gradients from outputs to inputs; a model that only scores never allocates it. */
   packed(direction: Direction, precision: Precision): Packed {
     const key = `${direction} ${precision}` as const;
     let packed = this.#packed.get(key);
@@ -75,10 +69,7 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
   }
 }
 
-/**
- * The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has
- * the same bits.
- */
+/** Matrices in bfloat16, which nothing trains: half the memory, and every result has the same bits. */
 class Bfloat16Weights extends Weights<DecoderTensors<Bfloat16s>, PackedDecoder> {
   readonly config: DecoderConfig;
 
@@ -141,10 +132,7 @@ export function requireBlocks(name: string, precision: Precision, inBlocks: bool
     );
 }
 
-/**
- * The weights of a decoder that nothing trains, with the matrices in blocks. Products read them as they are. A matrix
- * that is read from `tensors` is a copy in float32, in the order of all decoders.
- */
+/** Matrices in blocks, which nothing trains. Products read the blocks; a matrix of `tensors` is a copy in float32. */
 export class BlockWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
   readonly config: DecoderConfig;
   readonly matrices: BlockMatrices;
@@ -174,7 +162,6 @@ export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: BaseK
   return new (collected ? FrozenWeights : DecoderWeights)(kernels, config);
 }
 
-/** An adapter's weights in float32. */
 export class AdapterWeights extends Weights<AdapterTensors, PackedAdapter> {
   readonly settings: AdapterSettings;
 
@@ -222,23 +209,18 @@ export class TrunkWeights {
   }
 }
 
-/** The shape of a trunk with adapters of agents. */
 export interface TrunkShape {
   readonly trunk: DecoderConfig;
   readonly agents: readonly string[];
   readonly adapter: AdapterSettings;
 }
 
-/**
- * The source of a policy's weights: a config for a new decoder, a new trunk with adapters of agents, an adapter on a
- * base, or a base that only scores.
- */
+/** A config of a new decoder, a new trunk with adapters of agents, an adapter on a base, or a base that only scores. */
 export type ModelSource =
   | DecoderConfig
   | TrunkShape
   | { readonly base: BaseWeights; readonly adapter?: AdapterSettings | undefined };
 
-/** The weights of a model: a decoder, and perhaps an adapter on it. */
 export interface ModelWeights {
   readonly decoder: BaseWeights;
   /** One adapter for all rows. A trunk with adapters of agents has none here: see `trained`. */
@@ -249,7 +231,6 @@ export interface ModelWeights {
 
 export type TrainedWeights = DecoderWeights | AdapterWeights | TrunkWeights;
 
-/** Allocates the weights that are trained. */
 export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeights {
   if ('trunk' in source) {
     const trained = new TrunkWeights(kernels, source);
@@ -265,7 +246,7 @@ export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeight
   return { decoder: base, adapter, trained: adapter };
 }
 
-/** The trained weights. @throws ArgumentError for a model without any */
+/** @throws ArgumentError for a model without trained weights */
 export function trainedWeights({ trained }: ModelWeights): TrainedWeights {
   if (trained === undefined) throw new ArgumentError('a frozen model has no weights of its own to train');
   return trained;

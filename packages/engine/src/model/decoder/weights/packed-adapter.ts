@@ -18,14 +18,10 @@ interface PackedPair {
   readonly up: WeightMemory;
 }
 
-/**
- * An adapter's matrices in the form that products read: A, then B with alpha / rank folded in; backward, from
- * outputs to inputs, the transposes of B and then of A.
- */
+/** A, then B with alpha / rank folded in; backward, from outputs to inputs, the transposes of B and then of A. */
 export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
   readonly settings: AdapterSettings;
-  /** The adapted matrices of all layers. */
   readonly matrices: readonly AdaptedMatrix[];
   readonly #packs: (() => void)[] = [];
 
@@ -67,7 +63,6 @@ export class PackedAdapter {
   }
 }
 
-/** The settings and tensors of an adapter, and the shape of its decoder. */
 interface AdapterSource {
   readonly config: DecoderConfig;
   readonly settings: AdapterSettings;

@@ -19,7 +19,6 @@ type Shape = readonly [number, number];
 /** The widths of a layer's matrices: inputs and outputs in the direction of a pass. */
 export type LayerMatrixShapes = Readonly<Record<Matrix, Shape>>;
 
-/** A decoder's matrices in the form that products read. */
 export class PackedDecoder {
   readonly layers: readonly Readonly<Record<Matrix, PackedMatrix>>[];
   /** The matrix from the normed stream [width] to logits [vocabSize]. */

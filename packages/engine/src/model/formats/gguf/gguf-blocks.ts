@@ -5,7 +5,6 @@
 import { BLOCK, type Block, type BlockFormat, type BlockMatrix, blockWriter } from '../../../tensor/blocks.js';
 import { bytesOf, storedBits, type TensorDtype } from '../safetensors-header.js';
 
-/** A number format of tensors. */
 export interface GgufFormat {
   readonly name: string;
   /** The format in which the numbers are read: float32 if they lie in blocks. */
@@ -14,12 +13,10 @@ export interface GgufFormat {
   readonly numbers: number;
   /** The bytes of a block. */
   readonly bytes: number;
-  /** Writes the numbers of the block at `at`, rounded to float32 after each operation. Absent in formats of one number.
-   * */
+  /** Writes the numbers of the block at `at`, rounded to float32 after each operation. Absent without blocks. */
   readonly unpack?: Unpack;
 }
 
-/** The bytes of a tensor in a format. */
 export const bytesIn = ({ numbers, bytes }: GgufFormat, shape: readonly number[]): number =>
   (shape.reduce((a, b) => a * b, 1) / numbers) * bytes;
 
@@ -126,7 +123,6 @@ const blocks = (name: string, numbers: number, bytes: number, unpack: Unpack): G
   unpack,
 });
 
-/** The formats that are read, by their number in a file. */
 export const FORMATS: ReadonlyMap<number, GgufFormat> = new Map([
   [0, plain('F32')],
   [1, plain('F16')],
@@ -141,7 +137,6 @@ export const FORMATS: ReadonlyMap<number, GgufFormat> = new Map([
   [14, blocks('Q6_K', 256, 210, sixBits)],
 ]);
 
-/** Names of other formats, for messages. */
 const OTHERS: Readonly<Record<number, string>> = {
   9: 'Q8_1',
   10: 'Q2_K',
@@ -162,7 +157,6 @@ const OTHERS: Readonly<Record<number, string>> = {
   39: 'MXFP4',
 };
 
-/** The name of a format's number, for messages. */
 export const formatName = (type: number): string => FORMATS.get(type)?.name ?? OTHERS[type] ?? `number ${type}`;
 
 /** Writes whole rows of blocks into a matrix, the first of them as its output number `first`. */

@@ -12,10 +12,7 @@ export interface GgufDecoder {
   readonly config: DecoderConfig;
 }
 
-/**
- * Files of Gemma 3 hold a SentencePiece model with scores instead of merges, which drmas cannot read. LFM2's layers
- * are of two kinds, whose tensors gguf-names.ts has no names for.
- */
+/** Gemma 3's files have SentencePiece scores in place of merges; gguf-names.ts has no names of LFM2's layers. */
 const GGUF_ARCHITECTURES = ARCHITECTURES.filter((each) => each !== 'gemma3' && each !== 'lfm2');
 
 /** Models of the architecture `llama` that need more arithmetic than a Llama decoder's. */
@@ -98,7 +95,6 @@ function linearScaling(
   );
 }
 
-/** The sizes of the metadata. */
 class Numbers {
   readonly #metadata: ReadonlyMap<string, GgufMetadataValue>;
   readonly #keyOf: (name: string) => string;

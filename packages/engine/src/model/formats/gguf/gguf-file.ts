@@ -5,11 +5,9 @@
 import type { TensorShape } from '../tensor.js';
 
 export const MAGIC = 'GGUF';
-/** The version that is written. */
 export const VERSION = 3;
 /** The alignment of tensors in bytes, unless the metadata name another. */
 export const ALIGNMENT = 32;
-/** The types of values, by their numbers in a file. */
 export const TYPE = {
   uint8: 0,
   int8: 1,
@@ -124,7 +122,7 @@ function writeList(writer: Writer, element: keyof typeof TYPE, length: number): 
 /** The bytes up to the next multiple of the alignment. */
 const restOf = (bytes: number) => -bytes & (ALIGNMENT - 1);
 
-/** Encodes a file part by part. @throws what reading a tensor throws */
+/** @throws what reading a tensor throws */
 export async function* encodeGguf(
   metadata: GgufMetadata,
   tensors: readonly GgufTensor[],

@@ -1,5 +1,4 @@
-/** Reads the header of a GGUF file: typed pairs of key and value, then the tensors' names, shapes, formats and places.
- * */
+/** The header of a GGUF file: typed pairs of key and value, then the tensors' names, shapes, formats and places. */
 import { CheckpointError } from '../../../errors.js';
 import { excerpt, type Files } from '../../../host.js';
 import { rowLength } from '../tensor.js';
@@ -10,7 +9,6 @@ import { ALIGNMENT, MAGIC, TYPE, VERSION } from './gguf-file.js';
 /** A value of the metadata. Whole numbers of 64 bits are rounded to a double. */
 export type GgufMetadataValue = number | boolean | string | readonly (number | boolean | string)[];
 
-/** A tensor of a file whose header has been checked. */
 export interface GgufEntry {
   readonly name: string;
   /** The slowest dimension first, as in other formats; the file has the fastest first. */
@@ -32,10 +30,7 @@ const FIRST_BYTES = 2 ** 20;
 const LONGEST_HEADER = 2 ** 28;
 const MOST_DIMENSIONS = 4;
 
-/**
- * Reads and checks the header, also against the file's size.
- * @throws CheckpointError naming the file and the key or tensor that is wrong or not supported
- */
+/** Checks the file's size too. @throws CheckpointError naming the file and the key or tensor that is wrong */
 export async function readGgufHeader(files: Files, file: string): Promise<GgufHeader> {
   const size = await readOrRefuse(file, () => files.size(file));
   for (let length = FIRST_BYTES; ; length *= 4) {

@@ -34,7 +34,6 @@ const digitsApart = {
 const llama: Splitter = { normalizer: null, pre_tokenizer: byPattern(LLAMA), ignoreMerges: true };
 const qwen: Splitter = { normalizer: { type: 'NFC' }, pre_tokenizer: byPattern(QWEN), ignoreMerges: false };
 
-/** The ways that are read, by llama.cpp's names. */
 const SPLITTERS: ReadonlyMap<string, Splitter> = new Map([
   ['gpt-2', { normalizer: null, pre_tokenizer: byteLevel(true), ignoreMerges: false }],
   ['smollm', { normalizer: null, pre_tokenizer: digitsApart, ignoreMerges: false }],
@@ -47,7 +46,6 @@ const SPLITTERS: ReadonlyMap<string, Splitter> = new Map([
 
 export const splitNames = [...SPLITTERS.keys()];
 
-/** The splitter with llama.cpp's name; undefined if it is not known. */
 export const splitterNamed = (name: string): Splitter | undefined => SPLITTERS.get(name);
 
 /** llama.cpp's name of a pre-tokenizer in a tokenizer.json; undefined if it has none. */

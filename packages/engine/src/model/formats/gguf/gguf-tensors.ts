@@ -39,7 +39,6 @@ export function ggufTensors(
   throw new CheckpointError(`${file}: tensor "${excerpt(stray)}" has no place in this ${architecture} model`);
 }
 
-/** How a tensor is read. */
 interface Reading {
   /** Its name for the reader. Default: its name in the file. */
   readonly name?: string;
@@ -47,7 +46,6 @@ interface Reading {
   readonly headRows?: number | undefined;
 }
 
-/** A tensor that is read in pieces of whole rows. */
 export function storedTensor(
   files: Files,
   file: string,

@@ -270,7 +270,6 @@ export class Pattern {
 
 const LONGEST_LOOK_BEHIND = 255;
 
-/** The position behind the character at a position. */
 const next = (text: string, at: number): number => at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1);
 
 /** The position of the character before a position. */

@@ -12,7 +12,6 @@ import {
   wordOutside,
 } from './character-set.js';
 
-/** A place between characters. */
 export type Place = 'line-start' | 'line-end' | 'start' | 'end' | 'last-line-end' | 'word-edge' | 'no-word-edge';
 
 export type PatternNode =

@@ -93,7 +93,6 @@ export class TokenFinder {
     }
   }
 
-  /** Cuts the tokens out of a text. */
   sections(text: string, work: Work): Section[] {
     const sections: Section[] = [];
     let from = 0;

@@ -33,7 +33,6 @@ export function normalizerOf(part: Part): Normalize {
   }
 }
 
-/** The normalizers that change characters by themselves. */
 function plainNormalizer(part: Part): ((text: string) => string) | undefined {
   const { type } = part;
   switch (type) {

@@ -3,7 +3,6 @@ import { isObject } from '../../../errors.js';
 import { type Match, Pattern } from '../pattern/pattern.js';
 import type { Work } from '../work.js';
 
-/** A part of a tokenizer.json, such as a normalizer, with its settings. */
 export type Part = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** @throws Error when it is no object with a `type` */
@@ -70,7 +69,6 @@ function* literalMatches(literal: string, text: string, work: Work): Generator<M
     yield [at, at + literal.length];
 }
 
-/** The text with each match replaced. */
 export function replaced(text: string, find: Finder, content: string, work: Work): string {
   const pieces: string[] = [];
   let from = 0;

@@ -14,10 +14,7 @@ import {
   unknownPart,
 } from './part.js';
 
-/**
- * Cuts a piece of a text.
- * @param isFirst Whether the text begins with the piece
- */
+/** @param isFirst Whether the text begins with the piece */
 export type Cut = (piece: string, isFirst: boolean, work: Work) => string[];
 
 /** How a text is cut at matches, by the words of the file. */

@@ -3,7 +3,6 @@ import { isObject } from '../../../errors.js';
 import type { Work } from '../work.js';
 
 export interface Vocabulary {
-  /** The id of each token. */
   readonly ids: ReadonlyMap<string, number>;
   /** The text of each id, if two ids may have the same. */
   readonly texts?: readonly string[];
