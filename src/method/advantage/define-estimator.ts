@@ -76,9 +76,7 @@ type Computation<Choices> =
     }
   | {
       readonly compute: (batch: TurnBatch, choices: Choices, settings: Settings, state: EstimatorState) => Advantages;
-      /** The state for the next step, for an estimator with a state. */
       readonly advance?: (batch: TurnBatch, choices: Choices, state: EstimatorState) => EstimatorState;
-      /** The laws of a first step; by default none. */
       readonly laws?: (choices: Choices) => Laws;
     };
 
@@ -98,7 +96,6 @@ type EstimatorDefinition<Type extends string, Shape extends z.ZodRawShape> = {
   readonly source: string;
   /** The advantage in the symbols of docs/estimators.md. */
   readonly formula: string;
-  /** When to use the estimator. */
   readonly use: string;
   readonly traits?: Traits;
   /**
@@ -230,7 +227,6 @@ function lawsOf(rule: Rule | undefined): Laws {
   return rule === undefined ? { shift: [] } : { shift: ['reward'], takesScaleOut: rule.spread !== 'none' };
 }
 
-/** The shared choices that a rule does not read. */
 function unusedOf(rule: Rule | undefined): string[] {
   if (rule === undefined) return [];
   const { score, mean, spread } = rule;
@@ -244,7 +240,6 @@ function unusedOf(rule: Rule | undefined): string[] {
   ];
 }
 
-/** Pools that take no notice of agents. */
 const TASK_POOLS: ReadonlySet<string> = new Set<Rule['spread']>(['episodes', 'turns', 'none']);
 
 /** The statistics that a rule computes from turns or agents contain their penalties, whatever an episode's score is. */

@@ -25,7 +25,6 @@ export function estimateWith(
   return each;
 }
 
-/** The advantages of a step of a run, with the estimator's other results that a trainer needs. */
 export interface StepEstimate {
   readonly advantages: Advantages;
   /** The critic's targets, one a token of every turn, for an estimator with a critic. */
@@ -37,14 +36,11 @@ export interface StepEstimate {
    * missing.
    */
   readonly ownShare: Readonly<Record<string, number>>;
-  /** When each agent is called. */
   readonly calls: Readonly<Record<string, AgentCalls>>;
-  /** The state for the next step. */
   readonly state: EstimatorState;
 }
 
 /**
- * Estimates the advantages of a step that begins with `state`.
  * @param state The state after the previous step; empty before the first step
  * @throws ArgumentError as `estimateAdvantages`
  */

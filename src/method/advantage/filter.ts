@@ -8,10 +8,7 @@ import { differ, standardDeviation } from '@drmas/engine/math';
  */
 export type GroupFilter = { readonly type: 'equal-outcomes' } | { readonly type: 'variance'; readonly keep: number };
 
-/**
- * Positions of the groups that the filter keeps, in their order.
- * @param groups The scores of each group's episodes. Groups may differ in size
- */
+/** @param groups The scores of each group's episodes. Groups may differ in size */
 export function keptGroups(groups: readonly (readonly number[])[], filter: GroupFilter): number[] {
   const positions = groups.map((_, position) => position);
   if (filter.type === 'equal-outcomes') return positions.filter((position) => areDifferent(groups[position] ?? []));
@@ -22,7 +19,6 @@ export function keptGroups(groups: readonly (readonly number[])[], filter: Group
   return widest.sort((a, b) => a - b);
 }
 
-/** Whether the scores differ. False for groups of one or none. */
 const areDifferent = (scores: readonly number[]): boolean => scores.some((score) => differ(score, scores[0] as number));
 
 /**

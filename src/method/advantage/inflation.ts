@@ -29,7 +29,6 @@ export function predictedInflation(batch: TurnBatch, estimator: OpenEstimator): 
   return Object.fromEntries([...sums].map(([agent, sum]) => [agent, sum.total / sum.turns]));
 }
 
-/** The scores of turns by the statistics that all agents of a task share. */
 export interface SharedScores {
   /** (x - mu) / sigma. Not a number in tasks with sigma <= 0.02. */
   readonly scores: Float64Array; // [turns]

@@ -1,9 +1,6 @@
-/**
- * The named choices that several estimators share. This file alone has their ranges and defaults.
- */
+/** The named choices that several estimators share. This file alone has their ranges and defaults. */
 import { z } from 'zod';
 
-/** A discount of later rewards. */
 export const discount = z.number().min(0).max(1);
 
 const singletonTexts = [
@@ -30,7 +27,6 @@ export const oneStepChoices = {
   singleton: z.enum(['zero', 'raw', 'batch']).default('batch').describe(singletonTexts.join('; ').concat('.')),
 };
 
-/** The choice of each estimator with statistics of single agents. */
 export const sharingChoices = {
   shareStatistics: z
     .array(z.array(z.string().min(1)).readonly())
@@ -44,7 +40,6 @@ export const sharingChoices = {
     ),
 };
 
-/** The choices about a standard deviation that divides. */
 export const divisorChoices = {
   epsilon: z.number().min(0).default(1e-6).describe('A number that is added to the standard deviation that divides.'),
   minimumSpread: z
@@ -58,10 +53,8 @@ export const divisorChoices = {
     ),
 };
 
-/** The choices of each estimator that divides by the spread of a group. */
 export const spreadChoices = { ...groupChoices, ...divisorChoices };
 
-/** The choice of each estimator that needs one score an episode. */
 export const scoreChoices = {
   episodeScore: z
     .enum(['mean', 'outcome+penalties', 'outcome', 'first'])

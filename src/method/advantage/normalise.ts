@@ -108,7 +108,6 @@ export function measure(
   return advantages;
 }
 
-/** The groups of a pool with the statistics that their turns are measured against. */
 export interface PoolStatistics extends GroupStatistics {
   /** The group of each turn. */
   readonly of: Int32Array; // [turns]
@@ -204,7 +203,6 @@ export function poolOf(
   }
 }
 
-/** The numbers that a rule normalises, one a turn. */
 export function scoresOf(batch: TurnBatch, score: Rule['score'], { episodeScore }: Settings): Float64Array {
   if (score === 'turn') return batch.rewards;
   if (score === 'chain') return Float64Array.from(batch.chains.of, (chain) => batch.chainScores[chain] as number);

@@ -5,7 +5,6 @@ import { isOtherModel, type ModelSpec, wholeModel } from '@drmas/engine/model';
 import type { FrozenSpec } from './frozen.js';
 import type { Recipe } from './recipe.js';
 
-/** A model in the backend, by its name there, with the agents that use it. */
 export interface AssignedModel {
   readonly name: string;
   readonly model: ModelSpec;
@@ -22,7 +21,6 @@ export interface AssignedEndpoint {
   readonly agents: readonly string[];
 }
 
-/** A function of the recipe with its settings. */
 export interface FunctionSpec extends TextModelSpec {
   readonly complete: CompleteText;
   /** The text that it answers each time. */
@@ -98,7 +96,6 @@ export function assignmentOf({ assign, policies, warmStart, functions = {} }: Re
   };
 }
 
-/** A function that answers with one text, and reads and writes no tokens. */
 const constantSpec = (constant: string): FunctionSpec => ({
   type: 'text',
   name: `the text ${JSON.stringify(constant)}`,

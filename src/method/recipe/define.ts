@@ -28,14 +28,12 @@ export type AssignmentInput<T extends Team> =
   | 'shared'
   | { readonly [A in AgentName<T>]: string | FrozenInput };
 
-/** The names of the policies that an assignment creates. */
 type PolicyName<T extends Team, Assign> = Assign extends 'separate'
   ? AgentName<T>
   : Assign extends 'shared'
     ? 'shared'
     : Extract<Assign[keyof Assign], string>;
 
-/** The settings that a plug-in allows in the section of this kind; none if it is of another kind. */
 type PluginSettings<P, Kind extends string> = P extends { readonly kind: Kind; readonly module: string }
   ? { readonly type: string; readonly [setting: string]: unknown } // the compiler does not know the module
   : P extends {
@@ -50,7 +48,6 @@ type Choice<Standard, Use extends readonly Plugin[], Kind extends string> =
   | Standard
   | PluginSettings<Use[number], Kind>;
 
-/** The settings of a policy, with the types that plug-ins add. */
 type PolicySettings<Use extends readonly Plugin[]> = Omit<PolicyInput, 'loss' | 'backend'> & {
   readonly loss?: Choice<PolicyInput['loss'], Use, 'loss'>;
   readonly backend?: Choice<PolicyInput['backend'], Use, 'backend'>;

@@ -5,7 +5,6 @@ import { z } from 'zod';
 
 const count = z.int().min(1);
 
-/** The settings of a schedule that ends. */
 const ending = {
   updates: count
     .optional()
@@ -47,7 +46,6 @@ const controllerSchema = z.discriminatedUnion('type', [
   }),
 ]);
 
-/** The KL penalty that keeps a policy near a reference. */
 export const klSchema = z.strictObject({
   in: z
     .enum(['loss', 'reward', 'advantage'])
@@ -78,7 +76,6 @@ export const klSchema = z.strictObject({
 
 export type KlSettings = z.output<typeof klSchema>;
 
-/** The settings of a policy's critic, for estimators that need values. */
 export const criticSchema = z.strictObject({
   optimizer: criticOptimizerSchema.prefault({ type: defaultOptimizer }).describe("The critic's optimiser."),
   warmupSteps: z.int().min(0).default(5).describe('Updates over which the learning rate rises to its full value.'),
@@ -100,7 +97,6 @@ export const criticSchema = z.strictObject({
 
 export type CriticSettings = z.output<typeof criticSchema>;
 
-/** The price of a policy's tokens. */
 export const priceSchema = z
   .strictObject({
     read: nonNegative.default(0).describe('The price of a million tokens of prompts.'),

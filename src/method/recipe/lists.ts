@@ -15,12 +15,10 @@ export interface Lists {
   readonly losses: readonly LossDeclaration[];
   readonly backends: readonly BackendDeclaration[];
   readonly sampler: {
-    /** The schema of the section `sampler`. */
     readonly schema: typeof samplerSchema;
     /** The environment variable that holds the key of an engine. */
     readonly keyVariable: string;
   };
-  /** The trackers that `--track` names. */
   readonly trackers: readonly TrackerDeclaration[];
   /** The losses that are no part of the engine, with their modules; `losses` has their declarations too. */
   readonly ownLosses: readonly KnownLoss[];
@@ -28,7 +26,6 @@ export interface Lists {
   readonly ownTrackers: readonly TrackerPlugin[];
 }
 
-/** The schemas of the sections that the lists make. */
 export interface Sections {
   readonly advantage: typeof estimatorSchema;
   readonly loss: typeof lossSchema;
@@ -38,7 +35,6 @@ export interface Sections {
 
 /**
  * The schemas of the lists: unions by `type` with one member for each row. The types name only the standard rows,
- * because
  * because the compiler does not know the rows that a recipe adds.
  */
 export function sectionsOf({ estimators, losses, backends, sampler }: Lists): Sections {
@@ -52,12 +48,10 @@ export function sectionsOf({ estimators, losses, backends, sampler }: Lists): Se
   };
 }
 
-/** The environment variables that hold the keys of backends, and of engines that sample. */
 export function keyVariablesOf({ backends, sampler }: Pick<Lists, 'backends' | 'sampler'>): string[] {
   return [...backends.flatMap(({ keyVariable }) => keyVariable ?? []), sampler.keyVariable];
 }
 
-/** The `type` of a row: the literal in its schema. */
 export function typeOf({ schema }: { readonly schema: z.ZodType }): string {
   const literal = (schema as z.ZodObject).shape.type;
   return literal instanceof z.ZodLiteral ? String([...literal.values][0]) : '';

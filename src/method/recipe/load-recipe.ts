@@ -23,10 +23,8 @@ export interface LoadedRecipe {
 const ownExtension = extname(fileURLToPath(import.meta.url));
 const shippedDirectory = new URL('../../../recipes/', import.meta.url);
 
-/** The file of a shipped recipe. Its world, and its team if that is long, stand beside it. */
 const shippedFile = (name: string) => fileURLToPath(new URL(`${name}/recipe${ownExtension}`, shippedDirectory));
 
-/** The names of the shipped recipes, sorted. */
 export function shippedRecipes(): string[] {
   return readdirSync(shippedDirectory)
     .filter((name) => existsSync(shippedFile(name)))
@@ -34,7 +32,6 @@ export function shippedRecipes(): string[] {
 }
 
 /**
- * Loads a recipe.
  * @param checkCode Gets the hash of the code before any of it runs, and throws if the code must not run
  * @throws RecipeError if the file does not exist, cannot be run or exports no recipe
  */
@@ -50,7 +47,6 @@ export async function loadRecipe(nameOrFile: string, checkCode?: (codeHash: stri
   return { definition, name, source: isShipped ? nameOrFile : file, codeHash: hash };
 }
 
-/** Whether a name is the name of a file of code. */
 export const isRecipeFile = (name: string): boolean => /\.[cm]?[jt]sx?$/.test(name);
 
 function findFile(nameOrFile: string, shipped: readonly string[]): string {

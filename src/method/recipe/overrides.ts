@@ -10,7 +10,6 @@ export interface Override {
 /** The longest path in characters. */
 const LONGEST_PATH = 300;
 
-/** Settings as a tree of plain data. */
 export type Plain = Record<string, unknown>;
 
 /**
@@ -67,7 +66,7 @@ function parseValue(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // not JSON: the text itself
+    return text;
   }
 }
 
@@ -94,7 +93,6 @@ function typesFirst(overrides: readonly Override[]): Override[] {
   return ordered;
 }
 
-/** The path of the section whose type is set. */
 const sectionOf = ({ path }: Override): readonly string[] | undefined =>
   path.at(-1) === 'type' ? path.slice(0, -1) : undefined;
 

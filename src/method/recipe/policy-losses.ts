@@ -5,25 +5,19 @@ import type { Lists } from './lists.js';
 import type { Recipe } from './recipe.js';
 import type { RecipeSettings } from './recipe-schema.js';
 
-/** The settings of a policy's loss: the policy's own, or the recipe's. */
 export function lossSettings({ loss, policies }: Pick<RecipeSettings, 'loss' | 'policies'>, policy: string): LossSpec {
   return policies[policy]?.loss ?? loss;
 }
 
-/** The loss of a policy in the form that backends take. */
 export function lossOf(recipe: Pick<Recipe, 'loss' | 'policies' | 'lists'>, policy: string): AnyLoss {
   return lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses);
 }
 
-/** The path of a policy's loss in the recipe. */
 export function lossPath({ policies }: Pick<RecipeSettings, 'policies'>, policy: string): string {
   return policies[policy]?.loss === undefined ? 'loss' : `policies.${policy}.loss`;
 }
 
-/**
- * Refuses losses that do not fit the estimator.
- * @throws RecipeError with the path of the value and the reason
- */
+/** Refuses losses that do not fit the estimator. @throws RecipeError with the path and the reason */
 export function checkLosses(
   settings: Pick<RecipeSettings, 'loss' | 'policies' | 'advantage'>,
   { estimators, losses }: Pick<Lists, 'estimators' | 'losses'>,

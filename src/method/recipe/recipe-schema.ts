@@ -81,7 +81,6 @@ const warmStartSchema = z.strictObject({
     ),
 });
 
-/** The default member of each union. */
 export const defaultChoices = {
   advantage: { type: DEFAULT_ESTIMATOR },
   loss: { type: 'ppo-clip' },
@@ -98,9 +97,7 @@ function everyKey<S extends z.ZodType>(keys: readonly string[], schema: S) {
 /** `assign` as a word: `separate` (one policy for each agent, named like it) or `shared` (one policy for all). */
 export const assignmentWord = z.enum(['separate', 'shared']);
 
-/**
- * `assign` as a map from each agent to the name of its policy, or to a frozen entry.
- */
+/** `assign` as a map from each agent to the name of its policy, or to a frozen entry. */
 export function assignmentMap(agents: readonly string[], assign: unknown) {
   const entries = agents.map((agent) => [
     agent,
@@ -179,7 +176,6 @@ export function settingsSchema(
 /** The settings of a recipe with all defaults filled in, without the model. */
 export type RecipeSettings = Omit<z.output<ReturnType<typeof settingsSchema>>, 'model'>;
 
-/** The part of a JSON schema that holds the names of settings. */
 interface SchemaNode {
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly anyOf?: readonly SchemaNode[];

@@ -54,11 +54,9 @@ export function backendOfModel(
   return device === spec.device ? spec : { ...spec, device };
 }
 
-/** The recipe's estimator with its choices. */
 export const estimatorOf = ({ advantage, lists }: Pick<Recipe, 'advantage' | 'lists'>): OpenEstimator =>
   openEstimator(advantage, lists.estimators);
 
-/** The declaration of a recipe's backend. */
 export function backendOf({ lists }: Pick<Recipe, 'lists'>, { type }: BackendSpec): BackendDeclaration {
   return lists.backends.find((row) => typeOf(row) === type) as BackendDeclaration; // the schema has no other types
 }
@@ -72,17 +70,14 @@ export function samplerOfModel(
   return policy === undefined || isOtherModel(policy.model) ? undefined : (policy.sampler ?? sampler);
 }
 
-/** The backend of a model in words, with its sampler if it has one. */
 export function backendText(recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies' | 'assign'>, name: string): string {
   const sampler = samplerOfModel(recipe, name);
   return `'${backendOfModel(recipe, name).type}'${sampler === undefined ? '' : ` with the sampler '${sampler.type}'`}`;
 }
 
-/** The system prompt of an agent: the recipe's, else the team's. */
 export const systemPromptOf = ({ agents, team }: Pick<Recipe, 'agents' | 'team'>, agent: string) =>
   agents[agent]?.system ?? team.agents[agent]?.system;
 
-/** The sampling settings of an agent in evaluations. */
 export function evaluationSampling(
   { agents, evaluation }: Pick<Recipe, 'agents' | 'evaluation'>,
   agent: string,
@@ -116,7 +111,6 @@ export function inPrecisionOf(policies: Recipe['policies'], policy: string, weig
   return precision === undefined ? weights : { ...weights, precision };
 }
 
-/** The settings of the adapters of a policy's agents; undefined if they have none. */
 export function agentAdapterSettings(policies: Recipe['policies'], policy: string): AdapterSettings | undefined {
   const adapters = policies[policy]?.agentAdapters;
   if (adapters === undefined) return undefined;
@@ -124,10 +118,7 @@ export function agentAdapterSettings(policies: Recipe['policies'], policy: strin
   return { rank, alpha, targets };
 }
 
-/**
- * The weights with the adapters of a policy's agents, if it has such.
- * @param seed The seed of the first adapters. Without it they are read from the weights' directory
- */
+/** @param seed The seed of the first adapters. Without it they are read from the weights' directory */
 export function withAgentAdapters(
   policies: Recipe['policies'],
   { name, agents }: { readonly name: string; readonly agents: readonly string[] },
@@ -138,7 +129,6 @@ export function withAgentAdapters(
   return settings === undefined ? weights : { ...weights, agentAdapters: { agents, settings, seed } };
 }
 
-/** The agents of a recipe by name, as runs and exported models record them. */
 export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProfile>> {
   return Object.fromEntries(
     Object.entries(recipe.team.agents).map(([name, { tools }]) => {

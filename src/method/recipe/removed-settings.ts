@@ -23,7 +23,6 @@ const removed: readonly RemovedSetting[] = [
   { path: ['policies', '*', 'sampler', 'timeoutSeconds'], ...timeout },
 ];
 
-/** The sections that have the setting, each with its path. */
 function holders(tree: unknown, path: readonly string[], at: readonly string[] = []): [string, object][] {
   if (!isObject(tree)) return [];
   const [key = '', ...rest] = path;

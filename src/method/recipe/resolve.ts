@@ -31,9 +31,7 @@ const defaultSampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 256 };
 export interface ResolveOptions {
   /** The overrides, each as `path.to.key=value`, in order. */
   readonly overrides?: readonly string[];
-  /** The default of the recipe's name. */
   readonly name?: string;
-  /** Where the definition was loaded from. */
   readonly code?: RecipeCode | undefined;
   /**
    * Makes a path of a model absolute that begins with `./` or `../`. By default such paths start at the working
@@ -45,7 +43,6 @@ export interface ResolveOptions {
 }
 
 /**
- * Resolves a recipe.
  * @param standard The lists of everything that a recipe can name without plug-ins
  * @throws RecipeError with the dotted path of the wrong value and the expected value
  */
@@ -107,7 +104,6 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
   };
 }
 
-/** A warm start of no steps is none. */
 function withoutIdleWarmStart({ warmStart, ...tree }: Plain): Plain {
   const isIdle = warmStart === undefined || (isObject(warmStart) && warmStart.steps === 0);
   return isIdle ? tree : { ...tree, warmStart };
@@ -185,7 +181,6 @@ function plainPart(
   }
 }
 
-/** Makes paths of models absolute that begin with `./` or `../`. */
 function withAbsoluteModelPaths<Settings>(settings: Settings, absolutePath: ResolveOptions['absolutePath']): Settings {
   if (absolutePath === undefined) return settings;
   const absolute = (path: unknown) =>
@@ -264,7 +259,6 @@ function policyEntry(model: unknown, valued: boolean, written: Plain): Plain {
   };
 }
 
-/** The settings with an optimiser: the default type if they name none. */
 function withOptimizer(settings: Plain): Plain {
   const { optimizer = {} } = settings;
   return { ...settings, optimizer: isObject(optimizer) ? { type: defaultOptimizer, ...optimizer } : optimizer };
@@ -280,7 +274,6 @@ function agentEntry(team: Team, agent: string, written: Plain): Plain {
   };
 }
 
-/** The assignment as a map from every agent. */
 function completeAssignment(assign: unknown, agents: readonly string[]): Plain {
   if (isObject(assign)) {
     parseAt(assignmentMap(agents, assign), assign, ['assign']);
@@ -290,7 +283,6 @@ function completeAssignment(assign: unknown, agents: readonly string[]): Plain {
   return Object.fromEntries(agents.map((agent) => [agent, word === 'shared' ? 'shared' : agent]));
 }
 
-/** The policies that train, each once. */
 function policiesOf(assign: unknown): string[] {
   const named = isObject(assign) ? Object.values(assign).filter((entry) => typeof entry === 'string') : [];
   return [...new Set(named)];
@@ -347,10 +339,7 @@ function requireModels(tree: Plain, model: unknown): void {
 
 // Resolves the task sources of a recipe, with their overrides.
 
-/**
- * The task sources of both splits.
- * @throws RecipeError if a value is not a task source, or if an override names a setting that the source does not have
- */
+/** @throws RecipeError if a value is no task source, or an override names a setting that the source lacks */
 function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[]): Recipe['tasks'] {
   const one = isSource(tasks);
   const written: Partial<Record<Split, unknown>> = one
@@ -374,7 +363,6 @@ function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[
   return { train: source('train'), test: source('test') };
 }
 
-/** Joins several benchmarks by name into one source. */
 function joined(test: unknown): unknown {
   if (isSource(test) || !isObject(test) || Object.keys(test).length === 0) return test;
   const sources = Object.entries(test).map(([name, source]) => {

@@ -35,7 +35,6 @@ const recordSchema = z.object({
 
 export type AblationRecord = z.output<typeof recordSchema>;
 
-/** One of the recipes that an ablation compares. */
 export interface Variant {
   /** A name that distinguishes it from the others: its bundle, its values, `grpo`, or `grpo, 8` if two leaves vary. */
   readonly name: string;
@@ -72,7 +71,7 @@ export async function readAblation(directory: string): Promise<AblationRecord | 
   }
 }
 
-/** Writes the record of an ablation's directory. @throws RunError if it cannot be written */
+/** @throws RunError if it cannot be written */
 export async function writeAblation(directory: string, record: AblationRecord): Promise<void> {
   try {
     await nodeFiles.makeDirectory(directory);

@@ -11,7 +11,6 @@ export interface Checkpoint {
   readonly directory: string;
 }
 
-/** A checkpoint's place in the run. */
 export interface CheckpointCursor {
   readonly events: LogCursor;
   /** The number of lines in the list of episode digests. Versions without digests have none. */
@@ -60,7 +59,6 @@ export class Checkpoints {
     this.root = root;
   }
 
-  /** Lists all checkpoints, oldest first. */
   async list(): Promise<Checkpoint[]> {
     const names = (await this.#files.list(this.root)).filter((name) => /^step-\d{6,}$/.test(name));
     return names

@@ -95,7 +95,6 @@ export interface StoredEpisode {
 /** The advantages of an episode, one entry a turn. Undefined for turns that no policy learns from. */
 export type EpisodeAdvantages = readonly (number | readonly number[] | undefined)[];
 
-/** The stored form of an episode. */
 export function storedEpisode(
   episode: Episode,
   advantages?: EpisodeAdvantages,
@@ -159,7 +158,6 @@ export async function writeNewEpisodes(
   }
 }
 
-/** Removes the episodes of later steps and evaluations. */
 export async function removeEpisodesAfter(files: Files, directory: string, step: number): Promise<void> {
   for (const name of await files.list(directory)) {
     const number = /^(?:step|evaluation)-(\d+)\.jsonl$/.exec(name)?.[1];

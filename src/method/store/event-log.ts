@@ -31,7 +31,6 @@ export class EventLog {
     return this.#file.flushed();
   }
 
-  /** The events that wait. */
   get held(): readonly RunEvent[] {
     return this.#held ?? [];
   }
@@ -42,14 +41,12 @@ export class EventLog {
     this.#held = undefined;
   }
 
-  /** Stamps an event with the time and the version, writes it, and returns it. */
   emit(body: EventBody): RunEvent {
     const event = { ...body, time: this.#clock.now().toISOString(), version: EVENT_VERSION };
     this.write(event);
     return event;
   }
 
-  /** Writes an event that already has its stamp. */
   write(event: RunEvent): void {
     if (this.#held === undefined) this.#file.append(JSON.stringify(event));
     else this.#held.push(event);
@@ -90,10 +87,8 @@ function numbersIn<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, numbersIn(inner)])) as T;
 }
 
-/** One JSON object of a log. */
 export type LogRow = Readonly<Record<string, unknown>>;
 
-/** The place of a row, for error messages. */
 export interface LogPlace {
   readonly file: string;
   /** The line number, counted from 1. */
@@ -239,7 +234,6 @@ export function rowsAt(row: LogRow, path: string, place: LogPlace): readonly Log
   throw new LogError(`${path}: expected a list of objects, got ${described(value, row, path)}`, place);
 }
 
-/** The most fields of a row that an error message lists. */
 const MOST_FIELDS = 20;
 
 /** A value for an error message. If it is missing, the message lists the fields of the row. */

@@ -31,7 +31,6 @@ import {
 } from './run-path.js';
 import { changedRecord, formatRecord, isAsWritten, parseRecord, type RunRecord } from './run-record.js';
 
-/** The surroundings of a run directory: listeners to its events, the file system and the clock. */
 export interface RunDirectoryOptions {
   readonly listeners?: readonly RunListener[];
   readonly files?: Files;
@@ -50,7 +49,6 @@ export class RunDirectory {
   readonly #eventsPath: string;
   readonly #checkpoints: Checkpoints;
   #log: EventLog;
-  /** The digests of the episode files, one line a file. */
   #digests: ChainedFile;
   /** The changes on disk of a `rewind` that `begin` has still to make. */
   #rewinding: (() => Promise<void>) | undefined;
@@ -136,12 +134,10 @@ export class RunDirectory {
     this.#lock = undefined;
   }
 
-  /** Waits until all lines of the log and of the digests are on disk. */
   async #flushed(): Promise<void> {
     await Promise.all([this.#log.flushed(), this.#digests.flushed()]);
   }
 
-  /** Stamps and writes an event, passes it to the listeners, and returns it. */
   emit(event: EventBody): RunEvent {
     return this.#log.emit(event);
   }
@@ -206,7 +202,6 @@ export class RunDirectory {
     return join(this.path, EPISODES, `${stepName(step).replace('step', 'evaluation')}.jsonl`);
   }
 
-  /** All checkpoints, oldest first. */
   checkpoints(): Promise<Checkpoint[]> {
     return this.#checkpoints.list();
   }

@@ -11,17 +11,13 @@ export const LOCK = 'lock';
 
 const holderSchema = z.object({ pid: z.int(), host: z.string(), since: z.string() });
 
-/** A run that this process alone writes. */
 export interface RunLock {
   /** A message for the user if the system has no locks. */
   readonly unguarded?: string;
   release(): Promise<void>;
 }
 
-/**
- * Locks a run's directory.
- * @throws RunError with the process that holds the lock, or if the directory is read-only or has a link out of it
- */
+/** @throws RunError with the process that holds the lock, or if the directory is read-only or has a link out of it */
 export async function lockRun(files: Files, path: string): Promise<RunLock> {
   requireOwnFiles(path);
   const holder = { pid: process.pid, host: hostname(), since: systemClock.now().toISOString() };
@@ -84,7 +80,6 @@ function holderText(note: string): string {
   return `${who}, since ${since}; wait until it has ended, or end it first (${readers})`;
 }
 
-/** Whether a process of this machine lives. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0); // sends nothing, and fails if there is no such process

@@ -4,9 +4,7 @@ import { type Clock, type Files, systemClock } from '@drmas/engine/host';
 import { nodeFiles, TEMPORARY } from '@drmas/engine/platform';
 import { LOCK } from './run-lock.js';
 
-/** The names of the files and folders of a run's directory. */
 export const RECIPE = 'recipe.json';
-/** The record of an ablation, which has a directory too. */
 export const ABLATION = 'ablation.json';
 export const EVENTS = 'events.jsonl';
 /** Sizes and SHA-256: one line for each episode file, and a last line for all events. */

@@ -5,7 +5,6 @@ import { z } from 'zod';
 
 const recordSchema = z.object({
   version: z.literal(1),
-  /** The recipe's source and the overrides of the command line. */
   recipe: z.object({
     /** The name of a shipped recipe, or the absolute path of a recipe file. */
     source: z.string(),

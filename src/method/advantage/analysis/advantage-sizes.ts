@@ -1,9 +1,7 @@
 import { statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/**
- * The size of a turn's advantage is the largest absolute advantage of its tokens.
- */
+/** Of the size of a turn's advantage: the largest absolute advantage of its tokens. */
 export interface AdvantageSizes {
   readonly meanAbs: number;
   readonly maxAbs: number;
@@ -13,7 +11,6 @@ export interface AdvantageSizes {
   readonly secondMoment: number;
 }
 
-/** The sizes of the advantages of every agent of a batch. */
 export function advantageSizes(
   batch: TurnBatch,
   advantages: ArrayLike<number | readonly number[]>,

@@ -1,7 +1,6 @@
 import { parentsOf, statisticsOf, within } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/** When an agent is called: how often, and how well the episodes go in which it is called. */
 export interface AgentCalls {
   /** The share of the episodes in which it is called. */
   readonly share: number;
@@ -43,7 +42,6 @@ export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
   }));
 }
 
-/** `alone` of each agent. */
 function aloneShares({ agents, taskAgents, rewards }: TurnBatch): Float64Array {
   const single = Float64Array.from(statisticsOf(taskAgents, rewards).size, (turns) => Number(turns === 1));
   return statisticsOf(parentsOf(taskAgents, agents), single).mean;

@@ -1,7 +1,6 @@
 import { parentsOf, statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/** The number of an agent's calls, and the rewards of its turns. */
 export interface AgentRewards {
   readonly turns: number;
   readonly callsPerEpisode: number;
@@ -12,10 +11,7 @@ export interface AgentRewards {
   readonly groupSpread: number;
 }
 
-/**
- * The rewards of every agent of a batch.
- * @param episodes The number of played episodes, if some of them have no turn
- */
+/** @param episodes The number of played episodes, if some of them have no turn */
 export function agentRewards(batch: TurnBatch, episodes = batch.episodes.count): Record<string, AgentRewards> {
   const { agents, taskAgents, rewards } = batch;
   const all = statisticsOf(agents, rewards);

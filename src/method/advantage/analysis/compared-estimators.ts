@@ -4,10 +4,7 @@ import { type Estimator, estimatorSchema, estimators } from '../estimators/index
 const compared = (when: Traits['compared']): readonly Estimator[] =>
   estimators.filter(({ traits }) => traits.compared === when).map(({ type }) => estimatorSchema.parse({ type }));
 
-/**
- * The estimators that studies compare by default, with their default settings. They need only rewards and names.
- */
+/** The estimators that studies compare by default, with their default settings. They need only rewards and names. */
 export const usualEstimators = compared('usually');
 
-/** The estimators that can be computed for any log, the usual ones first. */
 export const comparableEstimators = [...usualEstimators, ...compared('on request')];

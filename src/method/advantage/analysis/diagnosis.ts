@@ -23,7 +23,6 @@ const FEWEST_TURNS = 3;
  */
 const OFTEN_ALONE = 0.25;
 
-/** The known facts about an agent. */
 export interface AgentDiagnosis {
   /** The predicted inflation (Lemma 4.2). Undefined if no group has enough spread. */
   readonly inflation: number | undefined;
@@ -61,7 +60,7 @@ export function explainInflation(
   return `${called}${when}: shared statistics scale its gradient as its own would (${factor(inflation)}).`;
 }
 
-/** Whether the effect of shared statistics on an agent deserves a sentence. False if it is not known. */
+/** False if it is not known. */
 export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
   if (inflation === null) return false;
   return inflation >= NOTABLE || inflation <= 1 / NOTABLE || (ownShare ?? 1) < NEARLY_ALL_OWN;

@@ -3,7 +3,6 @@ import type { TurnRecord } from '@drmas/engine/nouns';
 import type { OpenEstimator } from '../define-estimator.js';
 import { TurnBatch } from '../turn-batch.js';
 
-/** The use of an episode without another one of its task. */
 export interface LoneEpisodes {
   /** Whether the estimator compares the episodes of a task, so that other advantages result if there is one. */
   readonly compares: boolean;
@@ -14,10 +13,7 @@ export interface LoneEpisodes {
 const EPISODES = 4;
 const TURNS = 4;
 
-/**
- * Tries an estimator on four episodes with different rewards: of two tasks, and each of a task of its own.
- * @param agents The agents of the team
- */
+/** Tries an estimator on four episodes with different rewards: of two tasks, and each of a task of its own. */
 export function loneEpisodes(estimator: OpenEstimator, agents: readonly string[]): LoneEpisodes {
   const estimate = (tasks: number): number[] | undefined => {
     try {
@@ -34,7 +30,6 @@ export function loneEpisodes(estimator: OpenEstimator, agents: readonly string[]
   };
 }
 
-/** Turns in which each number differs from the next, and no two observations are equal. */
 function turnsOf(tasks: number, agents: readonly string[]): TurnRecord[] {
   return Array.from({ length: EPISODES * TURNS }, (_, i) => {
     const episode = Math.floor(i / TURNS);

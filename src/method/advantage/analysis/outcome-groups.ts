@@ -4,7 +4,6 @@ import type { Groups } from '../groups.js';
 /** A number for each member of the groups. Each member is compared with its peers within the group. */
 export interface Column {
   readonly values: Float64Array; // [members]
-  /** The group of each member. */
   readonly group: Int32Array; // [members]
   readonly peers: Groups;
 }
@@ -24,7 +23,7 @@ export interface GroupOutcome {
   readonly right: boolean;
 }
 
-/** The number of groups of each kind. `allRight` and `allWrong` divide the groups whose outcomes are equal. */
+/** `allRight` and `allWrong` divide the groups whose outcomes are equal. */
 export interface KindCounts {
   readonly allRight: number;
   readonly allWrong: number;
@@ -91,9 +90,7 @@ export function countKinds(outcomes: readonly GroupOutcome[]): KindCounts {
   return counts;
 }
 
-/**
- * Makes a column from one list of members a group. Members of a group are peers if `peersOf` returns the same name.
- */
+/** Makes a column from one list of members a group. Members of a group are peers if `peersOf` returns the same name. */
 export function columnOf<Member>(
   groups: readonly (readonly Member[])[],
   numberOf: (member: Member) => number,

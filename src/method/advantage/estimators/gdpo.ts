@@ -67,7 +67,6 @@ export const gdpo = defineEstimator({
   },
 });
 
-/** The named parts of the step's rewards with their values, one a turn. */
 function partsOf(batch: TurnBatch): { readonly name: string; readonly values: Float64Array }[] {
   const names = new Set(batch.turns.flatMap(({ parts = {} }) => Object.keys(parts)));
   return [...names].sort().map((name) => ({

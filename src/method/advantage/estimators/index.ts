@@ -59,13 +59,10 @@ type StandardEstimator = (typeof list)[number];
 /** An estimator: its `type` and its choices. Omitted choices get their defaults. */
 export type Estimator = z.input<StandardEstimator['schema']>;
 
-/** Every declared estimator. */
 export const estimators: readonly EstimatorDeclaration<Estimator['type']>[] = list;
 
-/** The estimator of a recipe without `advantage`. */
 export const DEFAULT_ESTIMATOR = drmas.type;
 
-/** A recipe's `advantage`: a union by `type`. */
 export const estimatorSchema = z.discriminatedUnion(
   'type',
   // `map` loses the type fact that the list has a first element.
@@ -73,7 +70,6 @@ export const estimatorSchema = z.discriminatedUnion(
 );
 
 /**
- * The declaration of an estimator.
  * @param list The estimators to search, such as a recipe's with its plug-ins
  * @throws ArgumentError for an unknown type
  */
@@ -87,11 +83,7 @@ export function declarationOf(
   throw new ArgumentError(`advantage.type must be one of ${types}, got ${JSON.stringify(type)}`);
 }
 
-/**
- * Completes an estimator's choices with their defaults.
- * @param list As for `declarationOf`
- * @throws ArgumentError for an unknown type or a choice out of range
- */
+/** Adds the defaults of omitted choices. @throws ArgumentError for an unknown type or a choice out of range */
 export function openEstimator(
   estimator: { readonly type: string },
   list: readonly EstimatorDeclaration[] = estimators,
@@ -99,20 +91,12 @@ export function openEstimator(
   return declarationOf(estimator, list).open(estimator);
 }
 
-/**
- * The estimator to compare a run of this one with first.
- * @param list As for `declarationOf`
- * @throws ArgumentError for an unknown type
- */
+/** The estimator to compare a run of this one with first. @throws ArgumentError for an unknown type */
 export function rivalOf(estimator: { readonly type: string }, list?: readonly EstimatorDeclaration[]): string {
   return declarationOf(estimator, list).traits.rival ?? DEFAULT_ESTIMATOR;
 }
 
-/**
- * The name of the signal that the estimator needs; undefined if it needs none.
- * @param list As for `declarationOf`
- * @throws ArgumentError for an unknown type
- */
+/** The name of the signal that the estimator needs, if any. @throws ArgumentError for an unknown type */
 export function needOf(
   estimator: { readonly type: string },
   list?: readonly EstimatorDeclaration[],

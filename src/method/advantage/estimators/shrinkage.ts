@@ -46,7 +46,6 @@ export const shrinkage = defineEstimator({
   },
 });
 
-/** Sizes and means of groups. */
 type Sizes = Pick<ReturnType<typeof statisticsOf>, 'size' | 'mean'>;
 
 /** Each reward minus its baseline. 0 for the only turn of an agent. */

@@ -11,7 +11,6 @@ import { type Lists, typeOf } from '../lists.js';
 /** A plug-in in a recipe's `use`. */
 export type Plugin = EstimatorDeclaration | LossPlugin | BackendPlugin | TrackerPlugin;
 
-/** A plug-in of losses whose module was imported. */
 export interface LoadedLosses extends LossPlugin {
   readonly losses: readonly KnownLoss[];
 }
@@ -19,7 +18,6 @@ export interface LoadedLosses extends LossPlugin {
 const EXPECTED = 'what defineEstimator, lossFrom, defineTracker or defineBackend returns';
 
 /**
- * The lists with the plug-ins of a recipe.
  * @param use The recipe's `use` as it is written
  * @throws RecipeError with the entry, such as `use[2]`, that is not a plug-in or whose name is taken
  */
@@ -29,7 +27,7 @@ export function withPlugins(lists: Lists, use: unknown): Lists {
   return use.reduce((added: Lists, value: unknown, i) => withPlugin(lists, added, value, `use[${i}]`), lists);
 }
 
-/** The lists with one more plug-in. `standard` are the lists without plug-ins. */
+/** `standard` are the lists without plug-ins. */
 function withPlugin(standard: Lists, lists: Lists, value: unknown, at: string): Lists {
   const plugin = requirePlugin(value, at);
   const requireNew = (name: string, shipped: readonly string[], all: readonly string[]) => {

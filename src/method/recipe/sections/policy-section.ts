@@ -26,7 +26,6 @@ const agentAdaptersSchema = z.strictObject({
     ),
 });
 
-/** The schema of a policy's settings, with the losses, backends and samplers of these sections. */
 export const policySchema = ({ loss, backend, sampler }: Pick<Sections, 'loss' | 'backend' | 'sampler'>) =>
   z.strictObject({
     model: modelSchema.transform(completeModel).describe("The policy's model. Default: the `model` of the recipe."),

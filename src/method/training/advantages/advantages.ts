@@ -15,7 +15,6 @@ import { estimateStep, type StepEstimate } from '../../advantage/estimate.js';
 import type { SignalsByTurn, TurnSignals } from '../run/signal.js';
 import { chainsOf } from '../samples/chains.js';
 
-/** A turn with its reward and its advantage. */
 export interface TurnAdvantage {
   readonly episode: Episode;
   readonly turn: Turn;
@@ -26,7 +25,6 @@ export interface TurnAdvantage {
   readonly returns?: readonly number[];
 }
 
-/** The advantages of a step. */
 export interface StepAdvantages {
   /**
    * The turns that policies learn from, in the order of tasks and samples. Within an episode they have the
@@ -37,19 +35,14 @@ export interface StepAdvantages {
   readonly episodes: readonly Episode[];
   /** The advantages of each episode's turns. Undefined for turns of frozen agents. */
   readonly byEpisode: ReadonlyMap<Episode, readonly (number | readonly number[] | undefined)[]>;
-  /** The turns in the form that the estimator reads. */
   readonly records: readonly TurnRecord[];
   /** The predicted inflation (Lemma 4.2) by agent. Agents without a group with enough spread are missing. */
   readonly inflation: Readonly<Record<string, number>>;
-  /** The share of an agent's squared shared scores that its own rewards explain, from 0 to 1. */
   readonly ownShare: StepEstimate['ownShare'];
-  /** When each learning agent is called, over the same episodes. */
   readonly calls: StepEstimate['calls'];
-  /** The estimator's state for the next step. */
   readonly state: EstimatorState;
 }
 
-/** The estimator, and the parts of a recipe that change the advantages. */
 export interface AdvantageSettings {
   readonly estimator: OpenEstimator;
   readonly agents: Readonly<Record<string, { readonly rewardWeight: number }>>;
@@ -108,7 +101,6 @@ export function stepAdvantages(
   return { turns, byTurn, episodes, byEpisode, records, inflation, ownShare, calls, state };
 }
 
-/** The numbers of a turn that estimators read. */
 function numbersOf({ baseline, tokenRewards, values, signals }: TurnSignals = {}): Partial<TurnRecord> {
   return {
     ...(baseline === undefined ? {} : { baseline }),
@@ -124,7 +116,6 @@ const weighted = (advantage: number | readonly number[], weight: number) =>
 const plus = (advantage: number | readonly number[], more: readonly number[] | undefined) =>
   more?.map((one, t) => one + (typeof advantage === 'number' ? advantage : (advantage[t] as number))) ?? advantage;
 
-/** A turn's names and its reward. */
 export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
   return {
     task: episode.task.id,
@@ -141,7 +132,6 @@ const stepOf = ({ envStep, turn }: Turn) => envStep ?? turn;
 /** The team's reward for each step of an episode, from the step's turns that policies learn from. */
 const rewardsOfSteps = (episode: Episode) => sumsOfSteps(trainedTurns(episode), episode.score.team);
 
-/** The reward of a single agent for each step in which it acts. */
 function agentRewardsOfSteps(episode: Episode): ReadonlyMap<string, ReadonlyMap<number, number>> {
   const turns = trainedTurns(episode);
   const agents = new Set(turns.map(({ agent }) => agent));
@@ -156,9 +146,7 @@ function agentRewardsOfSteps(episode: Episode): ReadonlyMap<string, ReadonlyMap<
   );
 }
 
-/**
- * The reward of each step: its turns' own rewards minus their penalties. The last step also gets the outcome.
- */
+/** The reward of each step: its turns' own rewards minus their penalties. The last step also gets the outcome. */
 function sumsOfSteps(turns: readonly Turn[], outcome: number): ReadonlyMap<number, number> {
   const last = turns.reduce((latest, turn) => Math.max(latest, stepOf(turn)), 0);
   const rewards = new Map([[last, outcome]]);
@@ -181,7 +169,6 @@ function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'
   };
 }
 
-/** The state that an agent saw: its messages, and the tools that it could call. */
 const stateOf = ({ messages, tools }: Turn): string =>
   [...messages.map(observed), ...(tools === undefined ? [] : [`tools: ${JSON.stringify(tools)}`])].join('\n');
 
@@ -189,7 +176,6 @@ const stateOf = ({ messages, tools }: Turn): string =>
 const observed = ({ role, name, ...message }: Message): string =>
   `${role}${name === undefined ? '' : ` ${name}`}: ${JSON.stringify(messageText(message))}`;
 
-/** The named parts of an agent's reward for the episode, if it has any. */
 function partsOf({ score }: Episode, agent: string): Pick<TurnRecord, 'parts'> {
   const parts = agent in score.agents ? score.agentParts?.[agent] : score.parts;
   return parts === undefined || Object.keys(parts).length === 0 ? {} : { parts };

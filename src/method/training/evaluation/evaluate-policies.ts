@@ -29,11 +29,9 @@ interface EvaluationRequest {
   readonly level: number;
   /** Fields of tasks. The scores are also divided by them. */
   readonly by?: readonly string[] | undefined;
-  /** The prices of agents' tokens. Agents without a price are missing. */
   readonly prices?: Readonly<Record<string, Price>>;
 }
 
-/** The parts of a run that evaluate its models. */
 type EvaluatedRun = Playing & Pick<OpenRun, 'evaluation' | 'prices'>;
 
 /** Plays held-out tasks with the weights that the sampler holds. It changes no weights and writes nothing. */
@@ -55,7 +53,6 @@ export async function playEvaluation(
   return { event, episodes: groups.flatMap(({ episodes }) => episodes) };
 }
 
-/** The position of a run: the last complete step, the last evaluated step, and the rules that may end the run. */
 type EvaluationProgress = Pick<Progress, 'step' | 'evaluated' | 'stops'>;
 
 /** Whether to evaluate: at the start, at the end and every N steps, once each. */
@@ -191,11 +188,9 @@ function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationSco
   };
 }
 
-/** The mean reward over tasks with its interval; nothing without a task. */
 const rewardOf = (perTask: readonly number[], level: number) =>
   perTask.length === 0 ? {} : { reward: mean(perTask), rewardInterval: intervalOf(perTask, level) };
 
-/** The bootstrap interval of the mean over tasks. */
 function intervalOf(perTask: readonly number[], level: number): Interval {
   const { low, high } = bootstrapInterval(perTask, { level, resamples: RESAMPLES, seed: 0 });
   return { low, high };
@@ -227,15 +222,11 @@ function majorityScore(episodes: readonly Episode[]): number {
   return best.score;
 }
 
-/**
- * The outcome's field `answer`, if it has one: then the other fields do not matter. Otherwise the whole outcome.
- */
+/** The outcome's field `answer`, if it has one: then the other fields do not matter. Otherwise the whole outcome. */
 function answerOf(outcome: unknown): string | undefined {
   const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
   return jsonText(answer);
 }
-
-// The slices of an evaluation: its tasks divided by benchmark, difficulty, or any other field.
 
 /** The slice of the tasks that lack a field of other tasks. */
 const WITHOUT = '(none)';

@@ -34,7 +34,6 @@ const LOOKED_AT = 64;
 /** The number of tasks whose ids are compared before a run in which each task is a level. */
 const MOST_NAMED = 10_000;
 
-/** The level of a task: its value of the field, or the task itself. */
 export const levelOf = (task: Task, by: string): string => (by === TASK ? task.id : (fieldText(task, by) ?? '(none)'));
 
 /**
@@ -98,7 +97,6 @@ export function levelsOf(
   );
 }
 
-/** The predictions after a step. */
 export function predictionsAfter(
   before: Predictions,
   levels: Levels | undefined,
@@ -113,7 +111,6 @@ export function predictionsAfter(
   return { ...before, ...Object.fromEntries(played) };
 }
 
-/** The requirements of a recipe's curriculum, in the form of the other checks of recipes. */
 export function* curriculumChecks({ seed, training }: Pick<Playing, 'seed' | 'training'>, { train }: Trained) {
   const { curriculum, groupSize, tasksPerStep } = training;
   if (curriculum === undefined) return;

@@ -9,7 +9,6 @@ import { drawTrace } from './step-tasks.js';
 const DRAWN = 256;
 const LONGEST = 300;
 
-/** A sentence on what to do about a failure of these groups. */
 export type Remedy = (failure: Failure, groups: readonly Pick<EpisodeGroup, 'episodes'>[]) => string;
 
 /**
@@ -35,7 +34,6 @@ export function remedyBesideDemonstrations({
   };
 }
 
-/** Some demonstrations of the warm start. */
 export function drawnDemonstrations({ sources: { train } }: DemonstrationSource): Trace[] {
   const drawn = Array.from({ length: DRAWN }, (_, i) =>
     drawTrace(train, new RandomStream('demonstrations of advice', i), 'train'),

@@ -31,7 +31,6 @@ export function failureText({ reason, message, stack }: Failure): string {
   return `(${reason}) ${message}${stack === undefined || !OF_CODE.has(reason) ? '' : `\n${stack}`}`;
 }
 
-/** The message of an error for `commonFailure`. */
 export const allFailedText = (common: Failure): string =>
   `all episodes failed for the same reason: ${failureText(common)}`;
 
@@ -49,12 +48,10 @@ export function requireWorking(groups: readonly Pick<EpisodeGroup, 'episodes'>[]
 
 export const NO_SCORE = 'no episode has a score, because the reward of each failed';
 
-/** The failures of a kind: one reason, and the agent whose call failed if there is one. */
 interface FailureKind {
   /** The reason, and the agent if there is one: `backend solver`. */
   readonly kind: string;
   readonly first: Failure;
-  /** The share of all episodes. */
   readonly share: number;
 }
 
@@ -74,8 +71,6 @@ export function failureKinds(groups: readonly Pick<EpisodeGroup, 'episodes'>[]):
 }
 
 const kindOf = ({ reason, agent = '' }: Failure) => `${reason} ${agent}`.trim();
-
-// Failures that last: steps in a row in which all, most, or many episodes fail.
 
 /** The steps in a row that end a run if no episode is whole, and that cause a warning if most fail for one reason. */
 const STEPS = 3;
@@ -100,7 +95,6 @@ const isFrequent = ({ first, share }: FailureKind) => share > (isOfCalls(first) 
 
 const remedyOfReason: Remedy = ({ reason }) => remedyOfFailure(reason);
 
-/** The counts after a step. */
 export function failuresAfter(before: LastingFailures, { all }: Failing): LastingFailures {
   const kinds = failureKinds(all);
   const reported = Object.entries(before).filter(([kind, steps]) => kind !== ALL && steps >= STEPS);

@@ -38,7 +38,6 @@ export function groupSizesOf(
 
 type Filter = NonNullable<Recipe['training']['filter']>;
 
-/** The groups that the filter keeps. Without a filter: all groups. */
 export function passFilter(groups: readonly EpisodeGroup[], filter: Filter | undefined): EpisodeGroup[] {
   if (filter === undefined) return [...groups];
   const scores = groups.map(({ episodes }) => episodes.map((episode) => filterScore(episode, filter.score)));

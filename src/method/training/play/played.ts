@@ -11,9 +11,7 @@ import type { Levels } from './curriculum.js';
 export const goesOnAfter = ({ staleness, training }: Pick<OpenRun, 'staleness' | 'training'>, step: number): boolean =>
   staleness === 0 || step % training.checkpointEvery === 0;
 
-/** The episodes of a step. */
 export interface Played {
-  /** The number of the step: 1, 2, ... */
   readonly step: number;
   /** All groups, including failed episodes. */
   readonly all: readonly EpisodeGroup[];
@@ -21,11 +19,8 @@ export interface Played {
   readonly scored: readonly EpisodeGroup[];
   /** The groups that policies learn from: `scored` without those that the filter dropped. */
   readonly kept: readonly EpisodeGroup[];
-  /** The extra rollouts of the signals. */
   readonly extra: ExtraRollouts;
-  /** The filter's counts; undefined without a filter. */
   readonly filter?: Step['filter'];
-  /** The results of each level of the tasks. Undefined if the tasks have no levels. */
   readonly levels?: Levels;
   /** The number of updates since then of the policies that played. Undefined if no rollout begins ahead. */
   readonly staleness?: number;

@@ -3,7 +3,6 @@ import type { Played } from '../play/played.js';
 import type { RunLog } from '../run/run-state.js';
 import type { Learnt } from '../update/update-policies.js';
 
-/** Whether the recipe writes the episodes of a step. */
 export function keepsEpisodes({ keepEpisodes }: Pick<Recipe['training'], 'keepEpisodes'>, step: number): boolean {
   return typeof keepEpisodes === 'number' ? step % keepEpisodes === 0 : keepEpisodes;
 }

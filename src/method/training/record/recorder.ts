@@ -11,23 +11,17 @@ import type { PlayedTurn } from '../stability/agent-health.js';
 import type { Learnt } from '../update/update-policies.js';
 import type { AgentUpdate } from '../update/update-result.js';
 
-/** A recorded step. */
 export interface RecordedStep {
   readonly played: Played;
   readonly learnt: Learnt;
   /** The episodes after the rule about failed episodes. */
   readonly episodes: readonly Episode[];
-  /** The tokens of each agent, and their cost. */
   readonly spending: Readonly<Record<string, Spending>>;
-  /** The recipe's weights of the parts of rewards. */
   readonly partWeights: Readonly<Record<string, number>> | undefined;
-  /** The chains of each agent that trains. */
   readonly chains: Readonly<Record<string, NonNullable<AgentStep['chains']>>>;
-  /** The measurements of the agents that were called, by name. */
   readonly agents: Readonly<Record<string, AgentStep>>;
 }
 
-/** An agent that was called in a recorded step. */
 export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
   readonly agent: string;
   /** Its turns in the episodes after the rule about failed episodes. */
@@ -43,7 +37,6 @@ export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
   readonly update: AgentUpdate | undefined;
 }
 
-/** Writes a part of a step's event. */
 export type StepRecorder = (step: RecordedStep) => Partial<Step>;
 
 /** Writes a part of an agent's measurements. `before` has the parts of the recorders before it. */
@@ -58,8 +51,6 @@ export function recordAll<Subject, Part extends object>(
   for (const record of Object.values(recorders)) Object.assign(all, record(subject, all));
   return all;
 }
-
-// Means of named numbers: the parts of the team's reward and of its agents' rewards, and the team's metrics.
 
 type NamedNumbers = Readonly<Record<string, number>>;
 

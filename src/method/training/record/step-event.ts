@@ -36,7 +36,6 @@ import {
   type StepRecorder,
 } from './recorder.js';
 
-/** The event of a step, joined from the parts of all recorders. */
 export function stepEvent(
   run: Pick<TrainingRun, 'learners' | 'prices' | 'training'>,
   played: Played,
@@ -76,7 +75,6 @@ export function stepEvent(
   return recordAll(stepRecorders, { ...shared, agents: Object.fromEntries(agents) }) as Step; // as above
 }
 
-/** An event for each failed episode, with the recipe's action. */
 export function failureEvents(
   groups: readonly EpisodeGroup[],
   step: number,
@@ -197,7 +195,6 @@ function chains({ agent, chains: ofAgents }: RecordedAgent): Partial<AgentStep> 
   return counted === undefined ? {} : { chains: counted };
 }
 
-/** An agent's inflation, its explanation, and when the agent is called. */
 function inflation({ agent, learnt: { advantages, measured } }: RecordedAgent): Partial<AgentStep> {
   const [known, ownShare, called] = [advantages.inflation[agent], advantages.ownShare[agent], advantages.calls[agent]];
   const predicted = known ?? 1; // 1 if no group has scores that differ
@@ -259,7 +256,6 @@ function episodeCounts(groups: readonly EpisodeGroup[]): NonNullable<Step['episo
   };
 }
 
-/** The sums of counts by agent. Undefined if there are none. */
 function callsByAgent(
   counts: readonly (Readonly<Record<string, number>> | undefined)[],
 ): Readonly<Record<string, number>> | undefined {
@@ -299,8 +295,6 @@ function baselineOf(episodes: readonly Episode[]): NonNullable<Step['baseline']>
 }
 
 const failuresOf = (episodes: readonly Episode[]) => episodes.filter(({ failure }) => failure !== undefined).length;
-
-// The cost of a step, by agent: the tokens that it read, wrote and trained on, and their price.
 
 /** The spending of each agent that was called, including failed episodes and episodes that only a signal needs. */
 function stepSpending(

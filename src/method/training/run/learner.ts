@@ -19,33 +19,26 @@ import type { TurnChain } from '../samples/chains.js';
 export interface TrainedModel extends AssignedModel {
   readonly handle: PolicyHandle;
   readonly backend: Backend;
-  /** The source of its first weights. */
   readonly weights: WeightsSpec;
   /** The policy's section of the recipe; undefined for a frozen model, which only the warm start trains. */
   readonly settings: Recipe['policies'][string] | undefined;
-  /** The policy's loss; undefined for a frozen model. */
   readonly loss: AnyLoss | undefined;
-  /** Whether the warm start trains it on demonstrations. */
   readonly learnsDemonstrations: boolean;
   /** A text that is equal for models on one backend. It may contain a server's key: never show or store it. */
   readonly backendKey: string;
 }
 
-/** A critic with its section of the recipe. */
 export interface Critic {
   readonly handle: CriticHandle;
   readonly settings: CriticSettings;
 }
 
-/** A policy that reinforcement trains, with its reference and its critic. */
 export interface Learner {
   readonly name: string;
   readonly handle: PolicyHandle;
   readonly capabilities: Capabilities;
-  /** The policy's section of the recipe. */
   readonly settings: Recipe['policies'][string];
   readonly loss: AnyLoss;
-  /** The settings of the agents that the policy plays, by their names. */
   readonly agents: Readonly<Record<string, Recipe['agents'][string]>>;
   /** The reference of its KL penalty, if it has one. */
   readonly reference?: ModelHandle | undefined;

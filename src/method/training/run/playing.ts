@@ -6,7 +6,6 @@ import type { Assignment } from '../../recipe/assignment.js';
 import { evaluationSampling, type Recipe } from '../../recipe/recipe.js';
 import type { RunSettings } from './run-settings.js';
 
-/** The settings of a recipe's rollouts. */
 export function rolloutSettings(recipe: Recipe, { speakerOf }: Assignment): RolloutSettings {
   const { maxTurns, partWeights, rewardRetries, concurrency, maxOutcomeBytes, ...training } = recipe.training;
   const agents = Object.fromEntries(
@@ -45,7 +44,6 @@ export interface Tasks {
   readonly test: TaskSet;
 }
 
-/** The part of a run that plays episodes. */
 export interface Playing extends Pick<RunSettings, 'team' | 'seed' | 'training'> {
   readonly tasks: Tasks;
   readonly executor: RolloutExecutor;

@@ -5,10 +5,8 @@ import type { Team } from '../../../teams/index.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimatorOf, pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';
 
-/** The source of the warm start's demonstrations. */
 export interface DemonstrationSource {
   readonly sources: Readonly<Record<'train' | 'test', TaskSource>>;
-  /** The system prompt of each agent. */
   readonly systemPrompts: Readonly<Record<string, string | undefined>>;
 }
 
@@ -44,7 +42,6 @@ export function runSettings(recipe: Recipe): RunSettings {
   };
 }
 
-/** The task sources and the system prompts, from which demonstrations are made. */
 export function demonstrationsOf({
   agents,
   team,
@@ -54,5 +51,4 @@ export function demonstrationsOf({
   return { sources: tasks, systemPrompts: Object.fromEntries(prompts) };
 }
 
-/** The most updates that may be made between the weights that play a step and those that learn from it. */
 export const stalenessOf = (rollout: Recipe['rollout']): number => rollout?.staleness ?? 0;

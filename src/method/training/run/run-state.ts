@@ -23,25 +23,17 @@ export interface OpenRun extends Playing, RunSettings {
   readonly assignment: Assignment;
   /** The backend of each model, by the model's name in the assignment; models on equal backends have the same one. */
   readonly backends: Readonly<Record<string, Backend>>;
-  /** The source of each model's first weights, by the model's name in the assignment. */
   readonly weights: Readonly<Record<string, WeightsSpec>>;
-  /** Every model that plays, by its name in the assignment. */
   readonly models: Readonly<Record<string, ModelHandle>>;
   /** The models that reinforcement or the warm start trains, in the order of the assignment. */
   readonly trained: readonly TrainedModel[];
-  /** Commits of the recipe's models on hubs. */
   readonly commits: Commits;
-  /** Warnings about tasks, models and backends, to show before the run. */
   readonly warnings: readonly RunWarning[];
-  /** Closes everything that was opened. */
   readonly dispose: () => Promise<void>;
 }
 
-/** An open run that reinforcement trains. */
 export interface TrainingRun extends OpenRun {
-  /** The signals that the recipe needs. */
   readonly signals: readonly Signal[];
-  /** The learning policies, each with its reference and its critic. */
   readonly learners: readonly Learner[];
 }
 

@@ -16,7 +16,6 @@ import type { Playing } from './playing.js';
 
 /** The numbers of one turn; R is the number of its response tokens. */
 export interface TurnSignals {
-  /** The baseline of the turn's reward. */
   readonly baseline?: number;
   /** The reward of each response token, added to the turn's reward. */
   readonly tokenRewards?: readonly number[]; // [R]
@@ -24,9 +23,7 @@ export interface TurnSignals {
   readonly tokenAdvantages?: readonly number[]; // [R]
   /** A critic's values of the response tokens. */
   readonly values?: Float32Array; // [R]
-  /** Log-probs of the response tokens under the reference. */
   readonly referenceLogprobs?: Float32Array; // [R]
-  /** The KL of the response tokens from the reference. */
   readonly kl?: readonly number[]; // [R]
   /** Numbers of other signals, by the signal's name: one for the turn, or one for each response token. */
   readonly signals?: Readonly<Record<string, number | readonly number[]>>;
@@ -42,13 +39,11 @@ export interface ExtraRollouts {
   readonly byTurn: SignalsByTurn;
 }
 
-/** The settings that decide which signals a run has. */
 export interface SignalSettings {
   readonly estimator: OpenEstimator;
   readonly policies: Recipe['policies'];
 }
 
-/** A step whose episodes were played. */
 export interface PlayedGroups {
   readonly step: number;
   /** The groups that policies learn from. */
@@ -57,7 +52,6 @@ export interface PlayedGroups {
   readonly versions?: Versions | undefined;
 }
 
-/** The turns that a policy learns from in a step. */
 export interface LearnerTurns {
   readonly learner: Learner;
   readonly chains: readonly TurnChain[];
@@ -77,12 +71,10 @@ export interface PlannedStep {
   readonly calls: { readonly all: number; readonly learnt: number };
 }
 
-/** The rollouts of a signal in a planned step. */
 export interface PlannedRollouts {
   readonly episodes: number;
   /** The number of complete episodes with the same number of tokens. An episode may begin with turns of another one. */
   readonly whole: number;
-  /** A remark for the user. */
   readonly note?: string;
 }
 
@@ -104,9 +96,7 @@ export interface Signal {
   play?(run: Playing & { readonly estimator: OpenEstimator }, played: PlayedGroups): Promise<ExtraRollouts>;
   /** Scores the turns of a step just before policies learn from them. */
   score?(turns: readonly LearnerTurns[], coefficients: Coefficients): Promise<SignalsByTurn>;
-  /** The cost of `play`. */
   plan?(step: PlannedStep): PlannedRollouts;
-  /** Its requirements of the recipe. */
   checks?(settings: SignalSettings, assignment: Assignment): Iterable<Requirement>;
   /** Its requirement of the backend of each policy; `what` names it in messages. */
   readonly backend?: { readonly what: string; has(can: Capabilities): boolean };

@@ -6,7 +6,6 @@ import { inPrecisionOf, type Recipe, withAgentAdapters } from '../../recipe/reci
 import type { TrainedModel } from './learner.js';
 import type { OpenRun } from './run-state.js';
 
-/** The parts of a run that its trained models consist of. Policies are named as in the assignment. */
 interface OpenedPolicies extends Pick<OpenRun, 'assignment' | 'backends' | 'weights'> {
   readonly policies: Readonly<Record<string, PolicyHandle>>;
 }
@@ -40,8 +39,6 @@ export function trainedModels(
   });
 }
 
-// The source of the first weights of a recipe's models.
-
 /** The first weights of every model, by its name. `requested` has the model names that the user typed. */
 export function firstWeights(
   recipe: Recipe,
@@ -66,7 +63,6 @@ export function firstWeights(
 }
 
 interface Seeds {
-  /** The seed of the weights that all models have in common. */
   readonly first: number;
   readonly seedOfModel: number;
 }

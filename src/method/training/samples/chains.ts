@@ -51,7 +51,6 @@ function longest(chains: readonly Turn[][]): Turn[] | undefined {
 
 const lengthOf = ({ prompt, response }: Turn) => prompt.length + response.length;
 
-/** Whether a turn's prompt begins with all tokens of another turn. */
 function goesOnFrom({ prompt }: Turn, before: Turn): boolean {
   const length = lengthOf(before);
   if (before.response.length === 0 || prompt.length < length) return false;
@@ -62,7 +61,6 @@ function goesOnFrom({ prompt }: Turn, before: Turn): boolean {
   return true;
 }
 
-/** The chains of the agents that train, counted over episodes, by agent. */
 export function countChains(episodes: readonly Episode[]): Readonly<Record<string, NonNullable<AgentStep['chains']>>> {
   /** The numbers of turns in the chains of each agent, episode by episode. */
   const lengths = new Map<string, number[][]>();

@@ -2,7 +2,6 @@
 import type { Episode, Span, TrainingSample, Turn } from '@drmas/engine/nouns';
 import type { TurnChain } from './chains.js';
 
-/** A turn with the numbers that a loss needs. */
 interface WeighedTurn {
   readonly turn: Turn;
   /** One number for all response tokens, or one for each [R]. */
@@ -51,7 +50,6 @@ export function trainingSample(chain: readonly WeighedTurn[], episodeTokens?: nu
   return sample;
 }
 
-/** The response tokens of the turns by episode. */
 export function tokensByEpisode(
   turns: readonly { readonly episode: Episode; readonly turn: Turn }[],
 ): ReadonlyMap<Episode, number> {

@@ -5,7 +5,6 @@ import type { OpenRun, TrainingRun } from '../run/run-state.js';
 import type { Signal } from '../run/signal.js';
 import { scoreTurns } from '../samples/training-samples.js';
 
-/** The critic's value of each response token. */
 export const criticValues: Signal = {
   name: 'values',
   field: 'values',
@@ -20,15 +19,10 @@ export const criticValues: Signal = {
   backend: { what: 'critic', has: ({ roles }) => roles.critic.length > 0 },
 };
 
-// Critics: how they are opened, and saved in checkpoints.
-
 /** The directory of a policy's critic in a checkpoint; no policy can have this name. */
 const directoryOf = (checkpoint: string, policy: string) => joinPath(checkpoint, `${policy}.critic`);
 
-/**
- * Opens the critic of each policy: on the policy's weights, or from a checkpoint.
- * @throws CheckpointError
- */
+/** Opens the critic of each policy: on the policy's weights, or from a checkpoint. @throws CheckpointError */
 export async function openCritics(
   { trained }: Pick<OpenRun, 'trained'>,
   checkpoint: Checkpoint | undefined,
@@ -43,7 +37,6 @@ export async function openCritics(
   return critics;
 }
 
-/** Writes the critics into a checkpoint's directory. */
 export async function saveCritics(
   { learners, host }: Pick<TrainingRun, 'learners' | 'host'>,
   checkpoint: string,

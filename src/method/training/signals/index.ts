@@ -21,12 +21,10 @@ import { referenceKl } from './reference-kl.js';
 /** All signals, in the order in which they are played, scored and checked. */
 export const signals: readonly Signal[] = [greedyBaselines, branches, referenceKl, criticValues];
 
-/** The signals that the settings of a run need. */
 export function wantedSignals(settings: SignalSettings, all: readonly Signal[] = signals): Signal[] {
   return all.filter((signal) => signal.wanted?.(settings) ?? signal.name === settings.estimator.traits.needs);
 }
 
-/** Plays the extra rollouts of a step, one signal after the other. */
 export async function playSignals(
   run: Playing & { readonly estimator: OpenEstimator; readonly signals: readonly Signal[] },
   played: PlayedGroups,

@@ -10,7 +10,6 @@ const MOST_ERROR = 0.2;
 /** The least factor of the coefficient in a step. */
 const LEAST_FACTOR = 0.5;
 
-/** A policy that may have a KL penalty. */
 export type Held = Pick<Learner, 'name' | 'kl'>;
 
 /** The coefficients of the policies with a KL penalty. A controller may change them, so checkpoints store them. */

@@ -41,7 +41,6 @@ export function policiesByReference<Held extends Pick<TrainedModel, 'name' | 'se
   return [...groups.values()];
 }
 
-/** The names of the references that a run stores when it begins, and reads when it resumes. */
 export function storedReferences(
   warmStartShare: OpenRun['warmStartShare'],
   trained: readonly Pick<TrainedModel, 'name' | 'settings' | 'backendKey'>[],
@@ -113,7 +112,6 @@ async function openReference(
 }
 
 /**
- * Opens the references and the critics of a run's policies.
  * @param store The directory of warm-started references. Without it they are not stored
  * @param checkpoint The checkpoint from which the run resumes
  * @throws CheckpointError, RecipeError as `openReferences` and `openCritics`

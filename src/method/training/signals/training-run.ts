@@ -6,7 +6,6 @@ import type { OpenRun, TrainingRun } from '../run/run-state.js';
 import { learntChains } from '../samples/chains.js';
 import { wantedSignals } from './index.js';
 
-/** The references and critics, by the policy's name. */
 interface ReferencesAndCritics {
   readonly references?: ReadonlyMap<string, ModelHandle>;
   readonly critics?: ReadonlyMap<string, Critic>;

@@ -11,15 +11,12 @@ import type { Updates } from '../update/update-result.js';
 const TEAM_STEPS = 3;
 const AGENT_STEPS = 10;
 
-/** The parts of a step's event that show whether anything was learnt. */
 type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward' | 'staleness'>;
 
-/** The settings that decide who learns, and which remedy helps. */
 export interface SilenceSettings {
   readonly agents: OpenRun['agents'];
   readonly trained: readonly Pick<TrainedModel, 'name' | 'agents' | 'settings'>[];
   readonly training: Pick<OpenRun['training'], 'groupSize'>;
-  /** Undefined without a warm start. */
   readonly warmStartShare?: OpenRun['warmStartShare'];
 }
 
@@ -38,7 +35,7 @@ export class Silence {
     return Object.fromEntries(this.#steps);
   }
 
-  /** Returns the warnings after a step. Ignores a policy that waits while its critic learns. */
+  /** Ignores a policy that waits while its critic learns. */
   judge(lesson: Lesson, updates: Updates): Warning[] {
     const waiting = Object.keys(updates).filter((policy) => Object.keys(updates[policy]?.agents ?? {}).length === 0);
     const learners = learnersOf(this.#settings).filter(([, policy]) => !waiting.includes(policy));
@@ -69,7 +66,6 @@ export class Silence {
   }
 }
 
-/** The learning agents, each with its policy. */
 function learnersOf({ agents, trained }: SilenceSettings): [agent: string, policy: string][] {
   return Object.entries(agents).flatMap(([agent, { rewardWeight }]): [string, string][] => {
     const policy = trained.find((model) => model.settings !== undefined && model.agents.includes(agent));

@@ -18,7 +18,6 @@ const MOST_DROPPED = 3;
 /** The number of episodes in a spike's event. */
 const NAMED_EPISODES = 3;
 
-/** The state of the watch in a checkpoint. */
 export interface WatchState {
   /** Latest finite norms by policy or `policy/agent`, oldest first. */
   readonly norms: Readonly<Record<string, readonly number[]>>;
@@ -30,7 +29,6 @@ export interface WatchState {
   readonly silent: Readonly<Record<string, number>>;
 }
 
-/** The parts of a run that the watch reads. */
 export interface WatchedRun extends SilenceSettings {
   readonly training: OpenRun['training'];
 }

@@ -127,7 +127,6 @@ export function partWarnings(
   }));
 }
 
-/** The settings that change the team's reward. */
 type TeamSettings = Pick<TrainingRun, 'agents' | 'training' | 'estimator'>;
 
 /**

@@ -11,7 +11,6 @@ import { z } from 'zod';
 /** Number of steps at the beginning, and at the end, that are averaged. */
 const STEPS = 5;
 
-/** The measurements of an agent that the symptoms compare. */
 const READINGS = {
   reward: ({ rewardMean }) => rewardMean,
   rewardStd: ({ rewardStd }) => rewardStd,

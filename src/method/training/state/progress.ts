@@ -17,7 +17,6 @@ export interface Stateful<Value, Kept> {
 
 const stateful = <Value, Kept>(part: Stateful<Value, Kept>): Stateful<Value, Kept> => part;
 
-/** A value that is stored unchanged. */
 const plain = <Value>(schema: z.ZodType<Value>, first: Value): Stateful<Value, Value> => ({
   schema,
   load: (kept) => kept ?? first,
@@ -64,7 +63,6 @@ const parts = {
     load: (kept) => new UpdateCounts(kept),
     save: ({ state }) => state,
   }),
-  /** The estimator's state after the last complete step. */
   estimator: plainNumbers(),
   /** The steps in a row in which most, or all, episodes failed, by kind of failure. */
   failing: plainNumbers(),
@@ -82,14 +80,12 @@ const parts = {
 
 type Parts = typeof parts;
 
-/** The progress of a run: each part by its name. */
 export type Progress = { -readonly [Name in keyof Parts]: ReturnType<Parts[Name]['load']> };
 
 type KeptParts = { [Name in keyof Parts]: NonNullable<ReturnType<Parts[Name]['save']>> };
 
 const rows = Object.entries(parts) as unknown as [keyof Parts, Stateful<unknown, unknown>][];
 
-/** The schema of the parts that a checkpoint keeps. */
 export const keptSchema = z.object(
   Object.fromEntries(rows.map(([name, { schema }]) => [name, schema])) as {
     [Name in keyof Parts]: Parts[Name]['schema'];
@@ -106,7 +102,6 @@ export function loadProgress(run: WatchedRun, kept: Partial<Record<keyof Parts, 
   return Object.fromEntries(rows.map(([name, part]) => [name, part.load(kept[name], run)])) as unknown as Progress;
 }
 
-/** The parts of a progress as JSON. */
 export function keptProgress(progress: Progress): Partial<KeptParts> {
   const kept = rows.map(([name, part]) => [name, part.save(progress[name])] as const);
   return Object.fromEntries(kept.filter(([, value]) => value !== undefined)) as Partial<KeptParts>;

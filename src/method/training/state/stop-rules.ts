@@ -25,7 +25,6 @@ const scoreOfStep = z.object({ step: z.int().min(0), score: z.number() });
 
 /** The state of the rules in a checkpoint. It has only the parts that the recipe's rules need. */
 export const stopSchema = z.object({
-  /** The score that evaluations were compared by. */
   by: z.string().optional(),
   best: scoreOfStep.optional(),
   /** The evaluation that the next ones must exceed by `minimumGain`, and how many in a row have not. */
@@ -60,7 +59,6 @@ export class StopRules {
     this.#state = by === this.#by ? state : rest; // scores of another kind cannot be compared
   }
 
-  /** The state for a checkpoint; undefined if there is nothing to keep. */
   get state(): StopState | undefined {
     return Object.keys(this.#state).length === 0 ? undefined : this.#state;
   }
@@ -195,7 +193,6 @@ export function endsAfter(
   return step >= steps || stops.reason !== undefined;
 }
 
-/** The requirements of a recipe's rules, in the form of the other checks of recipes. */
 export function* stopChecks(
   training: Training,
   { every, samples, samplesDuring = samples }: Recipe['evaluation'],

@@ -7,7 +7,6 @@ import { measureInflation } from '../stability/measured-inflation.js';
 import type { Progress } from '../state/progress.js';
 import { type EstimatedStep, type Learnt, updatePolicies } from '../update/update-policies.js';
 
-/** The parts of a run that learn from a step. */
 export type LearningRun = Pick<
   TrainingRun,
   'seed' | 'training' | 'agents' | 'estimator' | 'staleness' | 'learners' | 'signals' | 'host'
@@ -31,7 +30,6 @@ export async function learnStep(run: LearningRun, progress: Progress, played: Pl
   return { turns: estimated.turns, advantages: estimated.advantages, measured, updates, seconds };
 }
 
-/** Scores the turns of the episodes that policies learn from, and estimates their advantages. */
 export async function estimateAdvantages(
   { agents, estimator, learners, signals: wanted }: LearningRun,
   progress: Pick<Progress, 'kl' | 'estimator'>,

@@ -9,13 +9,11 @@ import type { Playing, TrainingRun } from '../run/run-state.js';
 import { playSignals } from '../signals/index.js';
 import type { Progress } from '../state/progress.js';
 
-/** The part of a run that plays a step. */
 export type StepPlayer = Playing & Pick<TrainingRun, 'estimator' | 'signals'>;
 
 /** The position of a run before the step to play. */
 export type StepPosition = Readonly<Pick<Progress, 'step' | 'predictions'>>;
 
-/** The position of a run once it has played and learnt a step. */
 export const positionAfter = (
   run: Pick<TrainingRun, 'training'>,
   { predictions }: StepPosition,

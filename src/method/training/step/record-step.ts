@@ -39,7 +39,6 @@ export async function refuseCommonFailure(
   throw new TrainingError(fatal);
 }
 
-/** Sets the progress of a run to the end of a step. */
 export function advance(progress: Progress, { step, predictions }: StepPosition, learnt: Learnt): void {
   progress.step = step;
   progress.estimator = learnt.advantages.state;
@@ -77,7 +76,6 @@ const turnsOf = ({ all, extra }: Pick<Played, 'all' | 'extra'>): Turn[] =>
 
 interface StepJudgement {
   readonly events: readonly (Spike | Warning)[];
-  /** The reason why the run must end, if it must. */
   readonly fatal: string | undefined;
 }
 

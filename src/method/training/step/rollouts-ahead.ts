@@ -9,7 +9,6 @@ import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
 import { playStep, type StepPlayer, type StepPosition } from './play-step.js';
 
-/** The parts of a run that play its steps. */
 type AheadRun = StepPlayer & Pick<TrainingRun, 'staleness' | 'trained'>;
 
 interface StartedRollout {

@@ -1,7 +1,6 @@
 import { permutation } from '@drmas/engine/math';
 import type { Schedule } from '../../recipe/learning.js';
 
-/** The settings of a policy or a critic for the number of updates in a step and their learning rates. */
 interface UpdateSettings extends Omit<LearningRateSettings, 'learningRate'> {
   readonly optimizer: { readonly learningRate: number };
   readonly epochs: number;
@@ -9,7 +8,6 @@ interface UpdateSettings extends Omit<LearningRateSettings, 'learningRate'> {
   readonly entropySchedule?: Schedule | undefined;
 }
 
-/** One update of a step. */
 interface Update<Sample> {
   readonly batch: readonly Sample[];
   readonly learningRate: number;

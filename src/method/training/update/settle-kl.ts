@@ -5,7 +5,6 @@ import type { Coefficients, SignalsByTurn } from '../run/signal.js';
 import { type KlCoefficients, meanKl } from '../signals/kl-penalty.js';
 import type { PolicyUpdate } from './update-result.js';
 
-/** The KL term of a policy's loss, if its penalty is part of the loss. */
 export function klTerm(learner: Learner, coefficients: Coefficients): { readonly kl?: KlTerm } {
   const { kl } = learner;
   return kl?.in === 'loss' ? { kl: { kind: kl.kind, coefficient: coefficients.of(learner) } } : {};

@@ -17,7 +17,6 @@ import { largestNorm } from './update-result.js';
 /** If returns differ by less, they are equal, and there is no variance to explain. */
 const LEAST_SPREAD = 1e-6;
 
-/** The result of a critic's update. */
 export type CriticUpdate = NonNullable<PolicyStep['critic']>;
 
 /**

@@ -16,7 +16,6 @@ import { updateCritic } from './update-critic.js';
 import { type CountsUpdates, type SpikeLimits, updatePolicy } from './update-policy.js';
 import type { PolicyUpdate, Updates } from './update-result.js';
 
-/** The result of learning from a step. */
 export interface Learnt {
   /** The turns that each policy learnt from. A policy without a turn has an empty list. */
   readonly turns: readonly LearnerTurns[];
@@ -37,7 +36,6 @@ interface UpdateState {
   readonly watch: SpikeLimits;
 }
 
-/** A step with its advantages. */
 export interface EstimatedStep {
   readonly step: number;
   readonly turns: readonly LearnerTurns[];

@@ -16,7 +16,6 @@ import { updatesOf } from './mini-batches.js';
 import { klTerm } from './settle-kl.js';
 import { type AgentUpdate, LOSS_TERMS, largestNorm, outcomeOf, type PolicyUpdate } from './update-result.js';
 
-/** The result of the update with one mini-batch. */
 interface MiniBatchUpdate {
   readonly gradients: readonly {
     readonly agent: string;
@@ -40,18 +39,15 @@ interface SampledUpdate {
 export interface UpdatePosition {
   readonly seed: number;
   readonly step: number;
-  /** The number of steps of the run. */
   readonly steps: number;
 }
 
-/** The models' numbers of updates. */
 export interface CountsUpdates {
   /** The number of updates of a model so far. @param perStep Its updates in a step */
   of(model: string, perStep: number): number;
   set(model: string, count: number): void;
 }
 
-/** The limit of a gradient norm. */
 export interface SpikeLimits {
   /** The norm above which a policy's update is not made. Undefined if the rule allows it. */
   skipAboveNorm(policy: string): number | undefined;

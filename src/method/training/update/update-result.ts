@@ -32,9 +32,7 @@ export interface AgentUpdate extends LossTerms {
 }
 
 export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
-  /**
-   * The largest norm of the optimiser's steps, so that a skipped step shows. Undefined if a norm was not reported.
-   */
+  /** The largest norm of the optimiser's steps, so that a skipped step shows. Undefined if a norm was not reported. */
   readonly gradientNorm: number | undefined;
   /**
    * The result of the optimiser's steps: all `applied`; one `skipped`, because its norm was above the limit; or one

@@ -33,7 +33,6 @@ const NEXT_NOTICE = 15;
 
 export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
 
-/** The parts of a run that a warm start needs. */
 export type WarmStartedRun = Pick<OpenRun, 'trained' | 'agents' | 'demonstrations' | 'host'>;
 
 /** A policy that learns from demonstrations of some agents. */
@@ -138,7 +137,6 @@ function meanOverTokens(batches: readonly { readonly loss: number; readonly toke
   return batches.reduce((sum, batch) => sum + batch.loss * (batch.tokens / tokens), 0);
 }
 
-/** A model that learns from demonstrations, and its context. */
 interface TraceReader {
   readonly agents: readonly string[];
   readonly tokenizer: Tokenizer;

@@ -14,9 +14,7 @@ import { traceBatch, trainWarmStart, type WarmStartSettings } from './supervised
 
 const EVENTS = 'events.jsonl';
 
-/** The receiver of a warm start's events. */
 export interface WarmStartLog {
-  /** Stamps an event and returns it. */
   emit(event: Warmup): RunEvent;
   /** Receives an event of a cached warm start, with its stamp. */
   write(event: RunEvent): void;

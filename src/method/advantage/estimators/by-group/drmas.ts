@@ -2,14 +2,12 @@ import { z } from 'zod';
 import { defineEstimator } from '../../define-estimator.js';
 import { sharingChoices, spreadChoices } from '../../named-choices.js';
 
-/** The rule for each unit: the score that is normalised, and the pool that it is compared with. */
 const members = {
   turn: { score: 'turn', mean: 'agent' },
   chain: { score: 'chain', mean: 'agent-chains' },
   episode: { score: 'agent-episode', mean: 'agent-episodes' },
 } as const;
 
-/** Measures every agent against itself. */
 export const drmas = defineEstimator({
   type: 'drmas',
   schema: {

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { defineEstimator } from '../../define-estimator.js';
 import { scoreChoices, sharingChoices, spreadChoices } from '../../named-choices.js';
 
-/** The general form: statistics by agent or by task, in any combination. */
 export const partition = defineEstimator({
   type: 'partition',
   schema: {

@@ -2,7 +2,6 @@ import { whiten } from '@drmas/engine/math';
 import { defineEstimator } from '../../define-estimator.js';
 import { agentChoice, groupChoices, scoreChoices, sharingChoices } from '../../named-choices.js';
 
-/** The group's mean as the baseline, then whitening over the batch. */
 export const reinforcePlusPlusBaseline = defineEstimator({
   type: 'reinforce++-baseline',
   schema: { ...agentChoice, ...groupChoices, ...scoreChoices, ...sharingChoices },

@@ -1,7 +1,6 @@
 import { defineEstimator } from '../../define-estimator.js';
 import { agentChoice, groupChoices, scoreChoices, sharingChoices } from '../../named-choices.js';
 
-/** The mean of the others as the baseline. */
 export const rloo = defineEstimator({
   type: 'rloo',
   schema: { ...agentChoice, ...groupChoices, ...scoreChoices, ...sharingChoices },

@@ -4,7 +4,6 @@ import { ArgumentError } from '@drmas/engine/errors';
 import type { TurnRecord } from '@drmas/engine/nouns';
 import type { TurnBatch } from '../../turn-batch.js';
 
-/** The number of a turn's response tokens; undefined if it is not known. */
 export function lengthOf({ length, tokenRewards }: TurnRecord): number | undefined {
   return length ?? tokenRewards?.length;
 }
@@ -38,5 +37,4 @@ export function discountedSums(x: readonly number[], decay: number, following = 
   return sums;
 }
 
-/** Weights with which every token counts once. */
 export const everyToken = (rows: readonly number[][]): number[][] => rows.map((row) => row.map(() => 1));
