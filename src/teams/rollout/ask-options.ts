@@ -7,7 +7,6 @@ import { EpisodeFailure } from './episode-failure.js';
 import type { AgentSpeaker } from './read-answer.js';
 import type { ForeignAskOptions } from './rollout-context.js';
 
-/** The calls of an episode so far, and whether they name the steps that they belong to. */
 export interface CallCounter {
   turns: number;
   /** The calls of `play`, also those that were rejected and are no turns. */
@@ -15,7 +14,7 @@ export interface CallCounter {
   namesSteps?: boolean;
 }
 
-/** Checks the step that a call names. @throws EpisodeFailure if it is invalid, or the other calls name none */
+/** @throws EpisodeFailure if the step is invalid, or the other calls name none */
 export function requireStep(name: string, { envStep }: AskOptions = {}, counter: CallCounter): void {
   if (envStep !== undefined && !(Number.isInteger(envStep) && envStep >= 0))
     throw new EpisodeFailure('error', `${name}: envStep is ${String(envStep)}, expected an integer >= 0`);
@@ -31,18 +30,16 @@ export function requireJudge({ name, settings }: AgentSpeaker): void {
     throw new EpisodeFailure('reward', `agent '${name}' trains; expected a frozen one to ask in the reward`);
 }
 
-/** The options of a call once they are checked. */
 interface CheckedOptions {
   /** Those that the call's turn keeps. An option that is not given is absent. */
   readonly kept: Pick<Turn, 'observation' | 'envStep' | 'tools' | 'ignored'>;
-  /** Undefined without tools. */
   readonly toolChoice: ToolChoice | undefined;
   readonly maxTokens: number | undefined;
   readonly responseSchema: JsonSchema | undefined;
 }
 
 /**
- * Checks the options of a call. A list without tools offers none. The lists of the result are copies.
+ * A list without tools offers none. The lists of the result are copies.
  * @throws EpisodeFailure naming the agent and the option that is wrong
  */
 export function checkedOptions({ name, agent, policy }: AgentSpeaker, options: ForeignAskOptions): CheckedOptions {

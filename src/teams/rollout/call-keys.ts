@@ -5,7 +5,6 @@ import type { Message, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
 import type { EpisodeRequest, Replay, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
-/** The prompt of a call. */
 interface KeyedPrompt {
   readonly prompt: readonly number[];
   readonly messages: readonly Message[];
@@ -64,7 +63,6 @@ export function isCallName(
 const digestOfPrompt = (read: KeyedPrompt) =>
   read.prompt.length > 0 ? digestOfIds(read.prompt) : randomKey(...textsOf(read));
 
-/** A key as 16 hexadecimal digits. */
 export const nameOf = (key: RandomKey) => key.map((word) => word.toString(16).padStart(8, '0')).join('');
 
 /** The texts that an endpoint gets, without the ids of calls. */

@@ -13,10 +13,7 @@ import { readAnswer } from './read-answer.js';
 import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
-/**
- * A call at the time the team makes it. Its ordinals and its key are determined then, so they do not depend on the
- * order of the answers.
- */
+/** When the team makes it. Its ordinals and key are determined then, whatever the order of the answers. */
 interface OpenCall extends CallPrompt {
   readonly id: string;
   readonly turn: number;
@@ -25,7 +22,6 @@ interface OpenCall extends CallPrompt {
   readonly key: RandomKey;
 }
 
-/** The agents of an episode. */
 interface EpisodeAgents {
   readonly asks: Readonly<Record<string, Ask>>;
   /** The same agents for the reward, which may call frozen ones. */
@@ -33,9 +29,7 @@ interface EpisodeAgents {
   readonly measure: MeasurePrompt;
 }
 
-/**
- * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
- */
+/** @throws ArgumentError when an agent or its policy has no settings */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
   const { team } = episode.request;
   const agents = Object.fromEntries(
@@ -62,7 +56,6 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Epis
 
 type AskedBy = 'play' | 'reward';
 
-/** State that the agents of an episode share. */
 interface EpisodeParts {
   readonly counter: CallCounter;
   readonly prompts: CallPrompts;
@@ -171,7 +164,6 @@ function askOf(
   };
 }
 
-/** The failure of a call that a model or a server did not answer. */
 const noAnswer = (agent: string, cause: unknown): EpisodeFailure =>
   new EpisodeFailure('backend', `${agent}: ${messageOf(cause)}`, {}, { cause });
 
@@ -197,7 +189,6 @@ function generate(
   return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);
 }
 
-/** The parts from which a turn is made. */
 const answerOf = ({ response, logprobs, finishReason, policyVersion }: Turn): Generation => ({
   tokens: [...response],
   logprobs: [...logprobs],
@@ -220,7 +211,6 @@ function timeOf(work: Promise<unknown>, ready?: Promise<unknown>): () => CallTim
   return () => ({ start, end: end ?? now() });
 }
 
-/** The turn of an answer, and the error of the agent's parser if it threw. */
 function turnOf(
   role: ConfiguredAgent,
   call: OpenCall,

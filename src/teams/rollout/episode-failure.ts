@@ -3,7 +3,6 @@ import type { Failure, FailureReason } from '@drmas/engine/nouns';
 
 /** The most characters of a message to keep: a server may reply with a page, a team may throw its data. */
 const LONGEST_MESSAGE = 2_000;
-/** The most lines of a stack to keep. */
 const MOST_FRAMES = 12;
 const LONGEST_FRAME = 500;
 /** Frames of Node, and of the watchdog's question. */
@@ -16,7 +15,6 @@ const ENGINE = /[\\/](play-episode|async-scopes|read-answer)\.[jt]s:/;
 /** The error that ends an episode early. `playEpisode` catches it and records it as `Episode.failure`. */
 export class EpisodeFailure extends Error {
   override readonly name = 'EpisodeFailure';
-  /** The failure as an episode records it. */
   readonly record: Failure;
 
   /** @param facts The place where the team's code threw, the agent whose call failed, and other facts, if known */
@@ -53,7 +51,6 @@ export class EpisodeFailure extends Error {
     }
   }
 
-  /** The same failure with more facts. */
   with(facts: Partial<Failure>): EpisodeFailure {
     const { reason, message, ...known } = { ...this.record, ...facts };
     return new EpisodeFailure(reason, message, known, { cause: this.cause });

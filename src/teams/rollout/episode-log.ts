@@ -16,10 +16,7 @@ export class EpisodeLog {
     this.#longest = longest;
   }
 
-  /**
-   * Keeps a copy of a value. @throws ArgumentError for a name that is not text, a number that is not finite, a value
-   * that is too large, and too many values
-   */
+  /** @throws ArgumentError for a name that is no text, a number not finite, a value too large, and too many values */
   add(name: string, value: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > LONGEST_NAME)
       throw new ArgumentError(`log: expected a name of 1 to ${LONGEST_NAME} characters, got ${String(name)}`);
@@ -32,7 +29,6 @@ export class EpisodeLog {
     this.#entries.push({ name, value: copyOf(value) });
   }
 
-  /** The entries in order; undefined if there are none. */
   get entries(): readonly LogEntry[] | undefined {
     return this.#entries.length === 0 ? undefined : this.#entries;
   }

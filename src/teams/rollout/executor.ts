@@ -8,16 +8,12 @@ import { rewardTogether } from './group-reward.js';
 import { playEpisode } from './play-episode.js';
 import type { EpisodeRequest, Replay, RolloutContext, Versions } from './rollout-context.js';
 
-/** Groups of episodes to play, one group a task. */
 interface GroupsRequest<Data = unknown> {
   readonly team: Team<Data>;
   readonly tasks: readonly Task<Data>[];
   /** The number of episodes a task, one for all or one for each: G in training, k of avg@k in evaluation. */
   readonly groupSize: number | readonly number[];
-  /**
-   * The number of a group's first sample; 0 unless it says otherwise. If a task comes twice, its second group goes on
-   * after the samples of the first: equal samples of a task are equal episodes.
-   */
+  /** Default 0. A second group of a task goes on after the first: equal samples of a task are equal episodes. */
   readonly firstSample?: number;
   readonly phase: Phase;
   readonly step: number;
@@ -43,7 +39,6 @@ export interface RolloutExecutor {
   playGroups<Data>(request: GroupsRequest<Data>): Promise<EpisodeGroup<Data>[]>;
   /** Whether episodes wait for a request's `ready`. */
   readonly waits?: boolean;
-  /** Frees the executor's resources, if it has any. */
   close?(): Promise<void>;
 }
 
@@ -125,7 +120,6 @@ export function groupsByEpisode(
   };
 }
 
-/** Plays episodes in this thread. */
 export function inProcessExecutor(context: RolloutContext): RolloutExecutor {
   return { playGroups: groupsByEpisode(context, (request) => playEpisode(context, request)), waits: true };
 }

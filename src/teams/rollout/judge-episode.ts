@@ -49,10 +49,7 @@ export async function judgeEpisode(
   }
 }
 
-/**
- * The rewards of a group's episodes by the team's `rewardGroup`, which is called again if it throws.
- * @throws EpisodeFailure with the reason 'reward'
- */
+/** Calls `rewardGroup` again if it throws. @throws EpisodeFailure with the reason 'reward' */
 export async function judgeGroup(
   context: RolloutContext,
   { request: { team, judged = [] }, signal }: RunningEpisode,
@@ -111,8 +108,6 @@ function isOfNetwork(error: unknown): boolean {
     return false;
   }
 }
-
-// Checks the value that `play` or `rewardGroup` returned.
 
 /** How deep a forgotten `await` is looked for, and in how many values. */
 const DEEPEST = 4;

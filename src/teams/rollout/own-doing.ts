@@ -33,7 +33,6 @@ const NO_OUTPUT = 'AI_NoOutputGeneratedError';
 /** The most causes of an error to read. */
 const MOST_CAUSES = 8;
 
-/** The agents of an episode, as the team and the recipe declare them. */
 interface Declared {
   readonly team: Pick<Team, 'agents'>;
   readonly settings: Readonly<Record<string, Pick<AgentSettings, 'invalidPenalty'>>>;
@@ -89,7 +88,6 @@ function isAtLimit(names: ReadonlySet<string>, turns: readonly Turn[]): boolean 
   return [...names].some((name) => LIMITS.has(name) || (name === NO_OUTPUT && callsTools));
 }
 
-/** An error and its causes, as far as they can be read. */
 function chainOf(thrown: unknown): Record<string, unknown>[] {
   const chain: Record<string, unknown>[] = [];
   try {

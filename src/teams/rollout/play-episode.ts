@@ -100,7 +100,6 @@ export async function playEpisode<Data>(
   }
 }
 
-/** Whether a promise settles in time. */
 async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => {

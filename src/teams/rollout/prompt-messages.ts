@@ -26,7 +26,6 @@ export function promptMessages(
   return responseSchema === undefined ? read : demanding(read, responseSchema);
 }
 
-/** The messages with the line that demands a response of this schema. */
 function demanding(messages: readonly Message[], responseSchema: JsonSchema): Message[] {
   const demand = isAnyObject(responseSchema) ? ANY_DEMAND : DEMAND + exactJson(responseSchema);
   const [first, ...rest] = messages;
@@ -35,10 +34,7 @@ function demanding(messages: readonly Message[], responseSchema: JsonSchema): Me
     : [system(demand), ...messages];
 }
 
-/**
- * The messages as an agent reads them if its response must fit this schema, or has no schema. Another demand in the
- * first system message is taken away.
- */
+/** With the demand of this schema, or without any: another one in the first system message is taken away. */
 export function redemanded(messages: readonly Message[], responseSchema: JsonSchema | undefined): Message[] {
   const [first, ...rest] = messages;
   const free = first?.role === 'system' ? undemanded(first.content) : undefined;
@@ -47,7 +43,6 @@ export function redemanded(messages: readonly Message[], responseSchema: JsonSch
   return responseSchema === undefined ? [...kept] : demanding(kept, responseSchema);
 }
 
-/** A system prompt without the line that demands a response of a schema. */
 export function undemanded(prompt: string): string {
   const place = prompt.indexOf(DEMAND);
   if (place < 0 && prompt.endsWith(ANY_DEMAND)) return prompt.slice(0, -ANY_DEMAND.length).replace(/\n$/, '');
@@ -56,7 +51,6 @@ export function undemanded(prompt: string): string {
   return `${prompt.slice(0, place).replace(/\n$/, '')}${prompt.slice(end)}`;
 }
 
-/** The schema that a rendered prompt demands of the response; undefined if there is none. */
 export function demandedSchema(prompt: string): JsonSchema | undefined {
   const place = prompt.indexOf(DEMAND);
   const start = place + DEMAND.length;

@@ -17,7 +17,6 @@ import type { AgentSettings, EndpointSettings } from './rollout-context.js';
 
 /** The parts of a call's request that decide how its answer is read. */
 export interface Question {
-  /** The turn's id. */
   readonly id: string;
   readonly request: Pick<Turn, 'prompt' | 'tools'>;
   /** The ids at the prompt's end that already belong to the response. Empty unless a tool call is required. */
@@ -26,7 +25,6 @@ export interface Question {
   readonly responseSchema: JsonSchema | undefined;
 }
 
-/** An agent with its policy or endpoint. */
 export interface AgentSpeaker {
   readonly name: string;
   readonly agent: Agent;
@@ -112,7 +110,6 @@ function formatOf({ tools }: Agent): ToolFormatName {
 interface Parsed {
   readonly value: unknown;
   readonly penalised: boolean;
-  /** The error of the parser. */
   readonly thrown?: EpisodeFailure;
 }
 

@@ -19,7 +19,6 @@ export type PlayRequest = Pick<
   'task' | 'sample' | 'phase' | 'step' | 'sampling' | 'versions' | 'replay' | 'judged'
 >;
 
-/** A request to a policy or to an endpoint. */
 export type SpeakerRequest = GenerateRequest | TextRequest;
 
 /** For each name either the policy's tokenizer and context, or `endpoint`. */
@@ -62,7 +61,6 @@ function describedTokenizer(name: string, { tokenizer }: PlayableHandle): unknow
   return description;
 }
 
-/** Asks the program to have a policy or an endpoint answer. */
 export type AskSpeaker = (
   policy: string,
   request: SpeakerRequest,
@@ -86,7 +84,7 @@ export function remoteSpeakers(known: KnownSpeakers, ask: AskSpeaker): RolloutCo
   return Object.fromEntries(Object.entries(known).map(([policy, speaker]) => [policy, handleOf(policy, speaker)]));
 }
 
-/** Has a policy or an endpoint of this program answer. @throws TrainingError for one that cannot answer this */
+/** @throws TrainingError for one that cannot answer this */
 export function answerOf(
   policies: RolloutContext['policies'],
   policy: string,

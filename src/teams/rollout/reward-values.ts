@@ -2,19 +2,12 @@
 import type { Metrics, RewardParts, RewardValue } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 
-/**
- * The largest size of a reward. Statistics square rewards in double precision, and losses hold advantages in single
- * precision. Larger rewards would overflow without an error, and the run would learn nothing.
- */
+/** Statistics square rewards in doubles and losses hold advantages in singles: larger ones overflow silently. */
 export const LARGEST = 1e30;
 
-/**
- * The most named parts of a reward, and the most metrics of an episode. Each name is a column of the events and a line
- * of the terminal. A team with more of them names them by its data, and a step would take minutes to record.
- */
+/** Each name is a column of the events and a line of the terminal; a team with more names them by its data. */
 const MOST_NAMES = 100;
 
-/** A reward as one number, with its named parts, if any. */
 export function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
   if (typeof reward !== 'object' || reward === null || reward instanceof Promise)
     return { sum: finiteReward(reward, what) };

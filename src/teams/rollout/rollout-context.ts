@@ -13,7 +13,6 @@ export interface PromptLimit {
   readonly cut: 'left' | 'middle';
 }
 
-/** The settings of an agent in a run: its policy and how it samples. */
 export interface AgentSettings {
   readonly policy: string;
   /** The system prompt; by default the team's. */
@@ -29,20 +28,16 @@ export interface AgentSettings {
   readonly callCost?: number;
   /** Is subtracted from the team's reward for every token that the agent writes (>= 0); default 0. */
   readonly tokenCost?: number;
-  /** True for an agent that does not train. */
   readonly frozen?: boolean;
   /** True for an agent that the reward may ask. */
   readonly judges?: boolean;
 }
 
-/** An endpoint that answers in place of a policy. */
 export interface EndpointSettings {
   readonly endpoint: TextBackend;
 }
 
-/** The part of an episode that the code behind its calls uses. */
 export interface EpisodeInPlay extends Scope {
-  /** The turns so far. */
   readonly turns: readonly Turn[];
 }
 
@@ -62,24 +57,18 @@ export interface ForeignAskOptions extends AskOptions {
   readonly foreign?: true;
   /** Settings in the request that the recipe decides, by the framework's names for them. */
   readonly ignored?: readonly string[];
-  /**
-   * With `probe`, the call is no turn and counts as none, and an error rejects this call alone, with a DialectError.
-   * The function gets what would be the turn.
-   */
+  /** The call is no turn and counts as none; an error rejects it alone. Gets what would be the turn. */
   readonly probe?: (turn: Turn) => void;
 }
 
-/** The agents as `play` gets them. */
 export interface AdaptedAgents extends EpisodeWays {
   readonly agents: Readonly<Record<string, Ask & AgentWays>>;
   readonly gateway: GatewayConnection;
 }
 
-/** The settings of a run's rollouts. They can be copied to a thread or to a worker. */
+/** They can be copied to a thread or to a worker. */
 export interface RolloutSettings {
-  /** The settings of every agent of the team, by its name. */
   readonly agents: Readonly<Record<string, AgentSettings>>;
-  /** The seed of sampling. */
   readonly seed: number;
   /** The weights of the named parts of the team's reward; 1 for a part without a weight. */
   readonly partWeights?: Readonly<Record<string, number>> | undefined;
@@ -97,14 +86,11 @@ export interface RolloutSettings {
   readonly maxOutcomeBytes?: number;
 }
 
-/** Everything that an episode needs while it is played. It stays the same for a whole run. */
+/** It stays the same for a whole run. */
 export interface RolloutContext extends RolloutSettings {
   /** The policies and endpoints, by the names that the agents' settings use. */
   readonly policies: Readonly<Record<string, PlayableHandle | EndpointSettings>>;
-  /**
-   * Runs a team's code in the scope of its episode, so that an error which no code awaits fails that episode. Without
-   * it such an error ends the process.
-   */
+  /** Runs a team's code in its episode's scope: an error that no code awaits fails the episode, not the process. */
   readonly inScope?: <T>(scope: Scope, run: () => T) => T;
   /** Adds to the agents of `play` the interfaces that code of other frameworks calls. */
   readonly adaptAgents: (
@@ -116,11 +102,9 @@ export interface RolloutContext extends RolloutSettings {
   readonly watch?: () => () => void;
   /** Receives warnings about a team, for people. */
   readonly warn?: (message: string) => void;
-  /** Watches the rounds and episodes. */
   readonly listener?: RunListener | undefined;
 }
 
-/** Published versions of policies, by their names. */
 export type Versions = Readonly<Record<string, number>>;
 
 /** An episode that is played again from one of its turns on, with everything before that turn as it was. */
@@ -131,7 +115,6 @@ export interface Replay {
   readonly fixed: readonly Turn[];
 }
 
-/** One episode to play. */
 export interface EpisodeRequest<Data = unknown> {
   readonly team: Team<Data>;
   readonly task: Task<Data>;
@@ -145,15 +128,10 @@ export interface EpisodeRequest<Data = unknown> {
   readonly versions?: Versions | undefined;
   /** Plays an episode of the same task, sample, phase and step again, to another end. */
   readonly replay?: Replay | undefined;
-  /**
-   * Episodes of the task that have ended. Instead of playing, the team's `rewardGroup` gets them, and the outcome is
-   * its list of rewards.
-   */
+  /** Ended episodes of the task, for `rewardGroup`, which is called instead of `play`: the outcome is its list. */
   readonly judged?: readonly RankedEpisode<Data, unknown>[] | undefined;
   /** Settles when agents may answer. The episode begins before, up to its first calls; its time counts from then. */
   readonly ready?: Promise<unknown> | undefined;
-  /** The signal that interrupts the run. */
   readonly signal?: AbortSignal | undefined;
-  /** Watches this episode. */
   readonly listener?: EpisodeListener | undefined;
 }

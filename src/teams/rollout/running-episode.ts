@@ -48,15 +48,11 @@ export class RunningEpisode implements Scope {
     return this.#controller.signal;
   }
 
-  /** Counts a refused call of an agent while the episode runs. */
   refuse(agent: string): void {
     this.#refused.set(agent, (this.#refused.get(agent) ?? 0) + 1);
   }
 
-  /**
-   * Counts a call of `play`. A call that the team gives up by its signal needs no answer.
-   * @returns a function to call when the answer is delivered
-   */
+  /** A call that the team gives up by its signal needs no answer. @returns a function to call at the answer */
   openCall(agent: string, given: AbortSignal | undefined): () => void {
     const count = (by: 1 | -1) => this.#open.set(agent, (this.#open.get(agent) ?? 0) + by);
     let stopListening: (() => void) | undefined;
@@ -71,10 +67,7 @@ export class RunningEpisode implements Scope {
     return settle;
   }
 
-  /**
-   * Ends the calls that `play` did not wait for.
-   * @throws EpisodeFailure if `play` waited for no call at all: then the episode has no turn, and `await` is missing
-   */
+  /** Ends calls that `play` did not await. @throws EpisodeFailure if it awaited none: then an `await` is missing */
   playReturned(): void {
     this.replies.stop();
     this.#unanswered = Object.fromEntries([...this.#open].filter(([, calls]) => calls > 0));
@@ -89,7 +82,6 @@ export class RunningEpisode implements Scope {
       );
   }
 
-  /** Values that the episode keeps besides turns and scores. */
   get kept(): Pick<Episode, 'log' | 'refused' | 'unanswered'> {
     const { entries } = this.log;
     return {
@@ -111,10 +103,7 @@ export class RunningEpisode implements Scope {
     this.#controller.abort(new EpisodeOverError(`the episode is over: ${why}`));
   }
 
-  /**
-   * An error that no code awaited fails the episode if it is not over. Later, requests are expected to end because the
-   * signal fired; any other error causes a warning.
-   */
+  /** Fails the episode if it is not over. Later, errors are expected because the signal fired; others warn. */
   stray(error: unknown): void {
     if (!this.signal.aborted) this.fail(EpisodeFailure.of('error', error, 'no code awaited the failed promise'));
     else if (!isAbort(error, this.signal))
@@ -160,7 +149,6 @@ class OrderedReplies {
     );
   }
 
-  /** Stops the delivery: no result is delivered afterwards. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.length = 0;

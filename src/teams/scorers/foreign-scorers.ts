@@ -28,7 +28,6 @@ export type Scorer =
   // biome-ignore lint/suspicious/noExplicitAny: as above
   | { readonly name?: string; assess(args: any): Verdict | Promise<Verdict> };
 
-/** The calls of a scorer. */
 export interface ScorerCalls {
   /** All that the scorer reads of an episode. Equal readings may share a verdict. */
   read(given: ScorerInput, turns: readonly Turn[]): object;
@@ -55,10 +54,7 @@ const MODEL_GRADED = new Set(
   ),
 );
 
-/**
- * Whether a scorer is known to call a model: one of autoevals by its name, one of Mastra by its judge or by a step with
- * a prompt, one of vitest-evals by its judge harness.
- */
+/** Autoevals' by name, Mastra's by its judge or a step with a prompt, vitest-evals' by its judge harness. */
 export function callsModel(scorer: Scorer): boolean {
   if (typeof scorer === 'function') return MODEL_GRADED.has(scorer.name);
   const { judge, config, judgeHarness, getSteps } = scorer as Readonly<Record<string, unknown>>;
@@ -109,10 +105,7 @@ function recordIn(text: string): Readonly<Record<string, unknown>> {
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
 
-/**
- * The input of a scorer of Mastra. `groundTruth` is its word for the reference answer. A scorer of the type `agent`
- * reads messages, one of the type `trajectory` the tool calls.
- */
+/** `groundTruth` is Mastra's word for the reference answer. Type `agent` reads messages, `trajectory` tool calls. */
 function mastraReading(scorer: object): ScorerCalls['read'] {
   const type: unknown = 'type' in scorer ? scorer.type : undefined;
   const message = (role: 'user' | 'assistant', parts: readonly object[]) => ({

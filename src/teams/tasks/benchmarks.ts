@@ -4,10 +4,7 @@ import { fittedSet, type Task, type TaskSet, type TaskSource } from '@drmas/engi
 /** The metadata field with the name of a task's benchmark. */
 export const BENCHMARK = 'benchmark';
 
-/**
- * Joins several sources into one, one benchmark after another. A task's id begins with the name of its benchmark, and
- * its metadata hold the name too. The settings are the benchmarks' settings, by name.
- */
+/** One benchmark after another. A task's id begins with its benchmark's name, which its metadata hold too. */
 export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskSource {
   const entries = Object.entries(sources);
   const trace = entries.map(([, source]) => source).find((source) => source.trace !== undefined)?.trace;
@@ -51,7 +48,6 @@ export function named(benchmark: string, set: TaskSet): TaskSet {
   };
 }
 
-/** The origins of joined sets, if there are any. */
 export function originsOf(parts: readonly TaskSet[]): Pick<TaskSet, 'origins'> {
   const origins = parts.flatMap((part) => part.origins ?? []);
   return origins.length === 0 ? {} : { origins };

@@ -88,8 +88,6 @@ export const integer: Parser<number> = (text) => {
   return Number.isSafeInteger(value) ? value : undefined;
 };
 
-// Schemas of users: a check that a value is one, and a parser made from one.
-
 /** The reason why a value is not a schema; undefined if it is one. */
 export function schemaProblem(value: unknown): string | undefined {
   if (value instanceof z.ZodType) return undefined;

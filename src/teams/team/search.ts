@@ -9,7 +9,6 @@ import { playPaperSearch } from './paper/paper-search.js';
 import { type Parser, tagged, type UsingParser } from './parsers.js';
 import { defineTeam } from './team.js';
 
-/** A question, one or several right answers, and the name of its corpus if the tasks use several. */
 const searchTask = z.object({
   question: z.string(),
   answer: z.union([z.string(), z.array(z.string()).min(1).readonly()]),

@@ -112,7 +112,6 @@ export function solverVerifier(options: SolverVerifierOptions = {}) {
   const { feedback = (verdict) => verdict.text || reject } = checked.data;
   const systemOf = (name: 'solver' | 'verifier', fallback: string) =>
     options[name]?.system ?? (prompts === 'paper' ? paperSystem : fallback);
-  /** An agent's messages, from the outputs so far. */
   const conversation = (agent: 'solver' | 'verifier', question: string, replies: readonly Reply<string>[]) => {
     if (isPaper) {
       const context = replies.map((reply, n) =>

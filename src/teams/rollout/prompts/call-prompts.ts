@@ -12,13 +12,9 @@ import type { AgentSpeaker, Question } from '../read-answer.js';
 import type { ForeignAskOptions, MeasurePrompt, PromptLimit, RolloutContext } from '../rollout-context.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 
-/**
- * Characters of the longest tokens that vocabularies have (runs of spaces). A prompt that would be too long even in
- * tokens of this length is refused before it is tokenised, which takes seconds for megabytes.
- */
+/** Characters of the longest tokens (runs of spaces): longer prompts are refused before tokenising takes seconds. */
 const LONGEST_TOKEN = 128;
 
-/** An agent with its settings in this run. */
 export interface ConfiguredAgent extends AgentSpeaker {
   readonly sampling: Sampling;
 }
@@ -26,7 +22,6 @@ export interface ConfiguredAgent extends AgentSpeaker {
 /** The fields of a turn that are known before its answer. The prompt ends with the `opening` of the response. */
 type TurnRequest = Pick<Turn, 'messages' | 'prompt' | 'cut' | 'observation' | 'envStep' | 'tools' | 'ignored'>;
 
-/** The prompt of a call, and the longest reply. */
 export interface CallPrompt extends Omit<Question, 'id'> {
   readonly request: TurnRequest;
   readonly maxTokens: number;
@@ -34,7 +29,6 @@ export interface CallPrompt extends Omit<Question, 'id'> {
   readonly encoded?: Encoded;
 }
 
-/** The prompts of one episode's calls. */
 export class CallPrompts {
   readonly #context: RolloutContext;
   readonly #team: Agents;
@@ -48,10 +42,7 @@ export class CallPrompts {
     this.#turns = turns;
   }
 
-  /**
-   * Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. A later prompt continues
-   * from the whole conversation, so the ids of a prompt that was cut are not remembered.
-   */
+  /** For prompts that repeat the turn. Later ones continue from the whole, so ids of a cut prompt are not kept. */
   add(turn: Turn, { encoded, request }: Pick<CallPrompt, 'encoded' | 'request'>): void {
     if (encoded !== undefined && request.cut === undefined) this.#conversations.add(turn, encoded);
   }
@@ -107,9 +98,7 @@ export class CallPrompts {
   };
 
   /**
-   * The model's input ids for these messages within the agent's limit, with the beginning of the response if drmas
-   * writes it.
-   * @throws the tokenizer's error, or a DialectError for a foreign call
+   * With the response's beginning if drmas writes it. @throws the tokenizer's error; DialectError for a foreign call
    */
   #idsOf(
     {

@@ -12,13 +12,11 @@ export function withoutStop(
   return stopped ? tokens.slice(0, -1) : tokens;
 }
 
-/** An agent's input: messages and tools. */
 interface PromptContent {
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[] | undefined;
 }
 
-/** A conversation as ids. */
 export interface Encoded {
   readonly ids: readonly number[];
   /** The ids with which a later conversation begins if it continues this one. */
@@ -36,7 +34,6 @@ export class ExactConversations {
   /** The keys of the conversations that have a turn. */
   readonly #answered = new Map<Turn, readonly string[]>();
 
-  /** Keeps the conversation of a turn. */
   add(turn: Turn, { keys }: Pick<Encoded, 'keys'>): void {
     this.#answered.set(turn, keys);
   }
@@ -107,7 +104,6 @@ function historyOf(traced: readonly Traced[], isPlaced: (index: number) => boole
 
 const descriptions = new WeakMap<Tokenizer, string>();
 
-/** Whether two tokenizers give equal ids. */
 export function isSameTokenizer(a: Tokenizer | undefined, b: Tokenizer): boolean {
   return a === b || (a !== undefined && describe(a) === describe(b));
 }
@@ -210,7 +206,6 @@ function trace(
   return turn === undefined ? { message } : { message, turn, by: toolCalls.length === 0 ? 'text' : 'calls' };
 }
 
-/** The turns whose ids a message contains. */
 function idsIn({ turnId = '', toolCalls = [] }: Message, byId: ReadonlyMap<string, Turn>): string[] {
   const ids = [turnId, ...toolCalls.map((call) => CALL_ID.exec(call.id)?.[1] ?? '')];
   return [...new Set(ids.filter((id) => byId.has(id)))];

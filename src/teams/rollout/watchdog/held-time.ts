@@ -34,7 +34,6 @@ export function ownThread(): number {
   }
 }
 
-/** The silence of a thread of this process since its last sign of life. */
 export class HeldTime {
   readonly #thread: () => number;
   #clock = performance.now();

@@ -13,5 +13,4 @@ export function libraryFolders(): ReadonlyMap<string, string> {
   }
 }
 
-/** The beginnings of all paths of the libraries' code. */
 export const libraryPaths = (): string[] => [...libraryFolders().values()].map((folder) => join(folder, sep));

@@ -29,7 +29,6 @@ export interface Questions {
   end(): void;
 }
 
-/** The code that the watched thread runs. */
 export interface Look {
   /** `engine`: code of drmas, which may take its time. `unknown`: between two pieces of code, such as microtasks. */
   readonly owner: 'engine' | 'team' | 'unknown';

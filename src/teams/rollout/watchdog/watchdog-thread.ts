@@ -67,7 +67,6 @@ setInterval(() => {
 }, PERIOD_MS);
 parentPort?.postMessage('watching');
 
-/** The watched thread goes on. */
 function calm(): void {
   beat = at(BEATS);
   silentMs = 0;

@@ -82,7 +82,6 @@ interface Demonstrations extends Readonly<Record<Split, readonly number[]>> {
   readonly rows: Rows;
   /** A hash of the rows. */
   readonly key: string;
-  /** The state of the file when it was read. */
   readonly version: string;
 }
 
@@ -151,7 +150,7 @@ const versionOf = async (file: string) => versionText(await stat(resolve(file)).
 const versionText = (facts: Stats | undefined) =>
   facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
 
-/** Reads and checks all rows. @throws TaskError naming file and line */
+/** @throws TaskError naming file and line */
 async function readRows(file: string, version: string, agent: string | undefined): Promise<Rows> {
   const isHeld = Number(version.split(' ')[1] ?? 0) <= HELD_BYTES || (await beginsWith(file, '['));
   const held: Trace[] = [];
@@ -298,10 +297,7 @@ function longestText(data: unknown, deepest = 6): string {
     .reduce((longest, text) => (text.length > longest.length ? text : longest), '');
 }
 
-/**
- * The demonstrations of tasks that are not held out, with a warning that counts the others.
- * @throws TaskError if none is left
- */
+/** With a warning that counts the held-out ones. @throws TaskError if none is left */
 function withoutHeldOut(
   { numbers, at }: Rows,
   questions: ReadonlySet<string>,

@@ -56,7 +56,6 @@ async function* jsonFileRows(file: string, parse?: FileRowOptions['parse']): Asy
 }
 
 const CHUNK_BYTES = 1 << 20;
-/** Whether a file begins as those of gzip do. */
 const isPacked = (bytes: Uint8Array | undefined) => bytes?.[0] === 0x1f && bytes[1] === 0x8b;
 
 /**

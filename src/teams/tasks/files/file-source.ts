@@ -98,10 +98,8 @@ const kind = {
 
 const oneSplit = ({ split, test }: { split?: unknown; test?: unknown }) => split == null || test == null;
 
-/** The options of `jsonl`. */
 export const jsonlSettings = z.strictObject(rowFields).refine(oneSplit, 'split and test cannot both be given');
 
-/** The options of `file`. */
 export const fileSettings = z
   .strictObject({ ...kind, ...rowFields })
   .refine(oneSplit, 'split and test cannot both be given');
@@ -194,16 +192,12 @@ function sourceOf<Data>(
   };
 }
 
-/** A file of tasks, and its name in the ids of tasks. */
 interface TaskFile {
   readonly path: string;
   readonly name: string;
 }
 
-/**
- * The tasks of files, one a row, as a set with this name.
- * @throws TaskError naming file and row
- */
+/** @throws TaskError naming file and row */
 export async function readTasks<Data>(
   name: string,
   files: readonly [TaskFile, ...TaskFile[]],
@@ -235,7 +229,6 @@ function taskSet<Data>(
 
 interface QuestionLimit {
   readonly file: string;
-  /** The question of each task. */
   readonly questions: readonly string[];
   readonly maxQuestionTokens: number;
   readonly tokensOf: (question: string) => number;
@@ -292,10 +285,7 @@ async function tasksOf<Data>(
   return { tasks, questions, warnings: unanswered.length === 0 ? [] : [left] };
 }
 
-/**
- * Makes ids distinct. If another collection has taken a row's id, the id begins with the name of the row's collection,
- * its `data_source`: files that join collections, such as NQ and HotpotQA, number each of them from `train_0`.
- */
+/** An id that another collection has gets the prefix `data_source`: NQ and HotpotQA both begin with `train_0`. */
 function distinctIds() {
   const places = new Map<string, Where>();
   const owners = new Map<string, unknown>();

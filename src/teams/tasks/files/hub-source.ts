@@ -149,10 +149,7 @@ function splitIn(part: string, wanted: string): string | undefined {
   return Object.keys(WORDS).find((split) => WORDS[split]?.some((word) => words.includes(word)));
 }
 
-/**
- * The files of the split, sorted by path.
- * @throws TaskError with the configurations, the splits or the files that there are
- */
+/** Sorted by path. @throws TaskError with the configurations, the splits or the files that there are */
 function chosenFiles(
   dataset: string,
   names: readonly string[],

@@ -33,7 +33,6 @@ const usualNames = {
   id: ['id', 'unique_id', '_id', 'ID'],
 };
 
-/** The fields that become a task's metadata by default. */
 const usualMetadata = ['level', 'difficulty', 'subject', 'type', 'data_source'];
 
 /**
@@ -52,7 +51,6 @@ export function withQuestionAndAnswer(row: FileRow, mapping: FieldMapping): File
   };
 }
 
-/** The row with a numeric answer as text. */
 export function withTextAnswer(row: FileRow): FileRow {
   return typeof row.answer === 'number' ? { ...row, answer: String(row.answer) } : row;
 }
@@ -75,7 +73,6 @@ export function whatIsMissing(row: unknown, mapping: FieldMapping, rowName: stri
 
 const isAnswer = (value: unknown) => typeof value === 'string' || typeof value === 'number';
 
-/** The row's id, if it has one. */
 export function idOf(row: FileRow, name: string | null | undefined): string | undefined {
   const id = firstOf(row, name, usualNames.id);
   return typeof id === 'string' || typeof id === 'number' ? String(id) : undefined;
@@ -141,5 +138,4 @@ function finalAnswer(text: string): string {
   return answer.trim();
 }
 
-/** A value of a file as text for an error message. */
 export const shown = (value: unknown): string => (value === undefined ? 'nothing' : excerpt(JSON.stringify(value)));

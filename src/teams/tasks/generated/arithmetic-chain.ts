@@ -6,7 +6,6 @@ export interface Step {
   readonly operand: number;
 }
 
-/** A start number and the operations on it, step by step. */
 export interface Chain {
   readonly start: number;
   readonly steps: readonly Step[];
@@ -19,7 +18,6 @@ export function apply(total: number, { operator, operand }: Step): number {
   return operator === '-' ? total - operand : total * operand;
 }
 
-/** The total after all steps. */
 export const result = ({ start, steps }: Chain): number => steps.reduce(apply, start);
 
 /** The text of step number `index`: a letter, then the operation. */
@@ -28,10 +26,7 @@ export const stepText = ({ operator, operand }: Step, index: number): string =>
 
 export const chainQuestion = ({ start, steps }: Chain): string => twoDigits(start) + steps.map(stepText).join('');
 
-/**
- * Draws a random chain. A step that would leave 0..top is drawn again, operator and operand, so `*` is rarer than its
- * share of the draws, one in five.
- */
+/** A step that would leave 0..top is drawn again, operator and operand, so `*` is rarer than one draw in five. */
 export function drawChain(random: RandomStream, length: number, top: number): Chain {
   const start = random.integer(1, top);
   const steps: Step[] = [];

@@ -24,7 +24,7 @@ interface Draft {
   readonly total: number;
 }
 
-/** Draws a demonstration of one of the two agents. `draw` returns a chain of the wanted split. */
+/** `draw` returns a chain of the wanted split. */
 export function demonstration(
   random: RandomStream,
   settings: DemonstrationSettings,

@@ -65,7 +65,6 @@ export const arithmeticSymbols = [
   ...'0123456789abcdefgh',
 ] as const;
 
-/** The share of held-out tasks: one in ten. */
 const HELD_OUT_SHARE = 0.1;
 
 /**

@@ -3,7 +3,6 @@ import { type Expression, parseExpression } from './expression.js';
 import { POINTS, type Value, valueAt } from './numeric.js';
 import { exactValue, type Rational } from './rational.js';
 
-/** An expression with its values, which are computed once. */
 export interface Quantity {
   readonly type: 'quantity';
   readonly expression: Expression;

@@ -32,7 +32,6 @@ const functionLetters = new Set([
 
 class Unreadable extends Error {}
 
-/** Parses an expression; `undefined` when the text is not one. */
 export function parseExpression(text: string): Expression | undefined {
   const reader = new Reader(text);
   try {
@@ -60,10 +59,8 @@ export function nodesOf(expression: Expression): Expression[] {
   return nodes;
 }
 
-/** Names that have a value. */
 const constantNames = new Set(['e', 'i', '\\pi']);
 
-/** Whether a value depends on free names. */
 export const hasVariables = (expression: Expression): boolean =>
   nodesOf(expression).some((node) => node.type === 'name' && !constantNames.has(node.name));
 

@@ -112,7 +112,6 @@ const constants: Readonly<Record<string, Complex>> = {
   '\\pi': real(Math.PI),
 };
 
-/** Where expressions are evaluated. */
 export interface Place {
   /** The number of the values of free names: near 0 below POINTS, below POINTS + FAR_POINTS up to `reach`. */
   readonly point: number;
@@ -170,7 +169,6 @@ export function valueAt(expression: Expression, place: Place): Value {
   return combine(expression, parts, place);
 }
 
-/** The value of an operation or a call whose parts have these values. */
 function combine(expression: Expression, parts: readonly Value[], { smooth }: Place): Value {
   if (expression.type === 'binary' && expression.operator !== '^') {
     const [left = exactly(nowhere), right = exactly(nowhere)] = parts;
@@ -204,10 +202,7 @@ function errorOf(operator: '+' | '-' | '*' | '/', left: Value, right: Value): nu
   return operator === '*' ? a * right.error + b * left.error : (left.error + (a / b) * right.error) / b;
 }
 
-/**
- * Whether two values agree up to rounding, relative to their size and to the terms that cancelled, or up to `margin`
- * times as much. A value that is not finite agrees with none.
- */
+/** Up to rounding, relative to size and to cancelled terms, or `margin` times that. Not finite: agrees with none. */
 export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>, margin = 1): boolean {
   const scale = Math.max(sizeOf(a), sizeOf(b));
   const tolerance = Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);
@@ -217,7 +212,6 @@ export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>, 
 /** A change that shows is so many times larger than one that is taken for rounding. */
 const MARGIN = 10;
 
-/** A value times a number, with its error. */
 export const scaled = (value: Value, ratio: Complex): Value => ({
   ...multiply(value, ratio),
   error: value.error * sizeOf(ratio),

@@ -63,7 +63,6 @@ function wholeOf({ numerator, denominator }: Rational): bigint | undefined {
   return value <= BigInt(MAX_FACTORIAL) ? value : undefined;
 }
 
-/** The product of all whole numbers from one to another. */
 function product(from: bigint, to: bigint | undefined): bigint | undefined {
   if (to === undefined) return undefined;
   let value = 1n;
@@ -132,10 +131,7 @@ const PRIME = (1n << 61n) - 1n;
 /** The largest exponent that is multiplied out. */
 const MAX_EXPONENT = 1_000_000n;
 
-/**
- * Whether two expressions are equal by algebra: names, roots, other functions and powers with other exponents stand for
- * unknowns. It sees every digit, where floating point does not.
- */
+/** By algebra: names, roots, other functions and powers are unknowns. It sees every digit, unlike floating point. */
 export function sameAlgebra(a: Expression, b: Expression): boolean {
   const value = residue(a, 0);
   return value !== undefined && value === residue(b, 0);
@@ -184,7 +180,6 @@ function raised(base: bigint, exponent: bigint, exact: Rational | undefined): bi
   return n < 0n ? quotient(1n, multiplied(base, -n)) : multiplied(base, n);
 }
 
-/** The base times itself, `times` times. */
 function multiplied(base: bigint, times: bigint): bigint {
   let value = 1n;
   for (let square = base, left = times; left > 0n; left >>= 1n, square = modulo(square * square)) {

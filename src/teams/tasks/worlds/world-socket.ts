@@ -36,10 +36,8 @@ const answerSchema = z.discriminatedUnion('type', [
 ]);
 
 type Answer = z.output<typeof answerSchema>;
-/** The data of an answer that is no error, by its type. */
 export type AnswerData<Type extends Answer['type']> = Extract<Answer, { type: Type }>['data'];
 
-/** The server has no free session. */
 export class Full extends WorldError {
   /** The most sessions of the server, if it says so. */
   readonly sessions: number | undefined;
@@ -101,10 +99,7 @@ export class WorldSocket {
     });
   }
 
-  /**
-   * Sends a message after the answers to all earlier ones, and returns the data of its answer.
-   * @throws WorldError with the server's code, or if no answer of the type comes
-   */
+  /** After the answers to all earlier ones. @throws WorldError with the server's code, or without such an answer */
   request<Type extends 'observation' | 'state' | 'mcp'>(
     type: Type,
     message: Readonly<Record<string, unknown>>,

@@ -25,16 +25,12 @@ const usedUnless = <Value>(valid: boolean, value: Value): Value | Penalised<Valu
 
 const hasChinese = (text: string) => /[\u4e00-\u9fff]/.test(text);
 
-/** Whether a text has exactly one block of thought. */
 function hasOneThought(text: string): boolean {
   const [open, close] = [text.split('<think>'), text.split('</think>')];
   return open.length === 2 && close.length === 2 && text.indexOf('<think>') < text.indexOf('</think>');
 }
 
-/**
- * The boxed answer after the thought, which the original grades; empty if the box stands elsewhere. A text without a
- * box is invalid.
- */
+/** The boxed answer after the thought; empty if the box stands elsewhere. A text without a box is invalid. */
 export const paperSolution: Parser<string> = (text) => {
   if (extractBoxed(text) === null) return undefined;
   return extractBoxed(text.split('</think>')[1] ?? text) ?? '';
@@ -46,13 +42,9 @@ export function shownVerdict(text: string): string {
   return block === undefined ? text : block.before + block.inside + block.after;
 }
 
-/** A verifier's word as it is written. */
 export const inTags = (word: string): string => `<verify>${word}</verify>`;
 
-/**
- * The first of the words that occurs in tags. A text with none of them counts as the first word. A verdict without
- * tags, or with Chinese characters, is used and penalised.
- */
+/** The first of the words in tags, else the first word. Without tags or with Chinese characters it is penalised. */
 export const paperVerdict =
   <const Word extends string>(words: readonly [Word, Word], shown: (text: string) => string): UsingParser<Word> =>
   (text) => {

@@ -7,7 +7,6 @@
  * language of the functions around the texts.
  */
 
-/** The system message of every agent. */
 export const paperSystem = 'You are a helpful and harmless assistant.';
 
 const teammates = (heading: string, context: string) => `
@@ -56,7 +55,6 @@ export interface PaperSearchState {
   readonly context: string;
 }
 
-/** One step of the history. */
 export const searchLine = (step: number, action: string, information: string): string =>
   `Step ${step}:${action} ${information}\n`;
 

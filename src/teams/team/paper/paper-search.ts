@@ -15,7 +15,6 @@ interface PaperSearchEpisode {
   readonly maxTurns: number;
   readonly topk: number;
   readonly signal: AbortSignal;
-  /** The message to an agent. */
   prompt(
     agent: 'verifier' | 'searcher' | 'answerer',
     state: PaperSearchState & { readonly evidence: readonly Search[] },
