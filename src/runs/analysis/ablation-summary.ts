@@ -43,7 +43,6 @@ export interface Curve {
   readonly evaluations: readonly { readonly step: number; readonly score: number }[];
 }
 
-/** A run of an ablation: its directory's name, its variant and its pair. */
 export interface ComparedRun {
   readonly name: string;
   readonly variant: string;
@@ -117,7 +116,6 @@ export interface VariantSpending {
   readonly seconds?: number;
 }
 
-/** Summarises a run from its events. */
 export function summariseRun(
   { name, variant, seed }: ComparedRun,
   events: readonly RunEvent[],
@@ -292,6 +290,5 @@ function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
   };
 }
 
-/** The means of each field. All fields are numbers. */
 const meanOf = <T extends Record<keyof T, number>>(all: readonly T[]): T =>
   meansByKey(all as readonly Readonly<Record<string, number>>[]) as T;

@@ -3,17 +3,14 @@
 import type { AgentStep, Step } from '@drmas/engine/events';
 import { shareOfForeign } from '@drmas/engine/nouns';
 
-/** One measurement of an agent. */
 export interface AgentMeasure {
   readonly key: string;
   readonly title: string;
-  /** A sentence that explains it. */
   readonly hint: string;
   readonly of: (agent: AgentStep, step: Step) => number | null | undefined;
   readonly unit: 'number' | 'share';
   /** Values that the axis must include. */
   readonly include?: readonly number[];
-  /** True if values may differ by orders of magnitude. */
   readonly logarithmic?: true;
   /** The value of a horizontal line. */
   readonly reference?: number;

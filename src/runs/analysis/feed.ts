@@ -9,11 +9,9 @@ export type RunState = Exclude<RunFacts['state'], 'unfinished'> | 'running' | 'i
 interface NamedRun {
   /** Its name in the folder: `first`, `sweep/drmas-seed-1`. */
   readonly name: string;
-  /** The name of the ablation that it belongs to. */
   readonly ablation: string | null;
 }
 
-/** A run in a list. */
 export interface ReadableRun extends NamedRun, Omit<RunFacts, 'state'> {
   readonly state: RunState;
 }
@@ -26,7 +24,6 @@ export interface UnreadableRun extends NamedRun {
 
 export type ListedRun = ReadableRun | UnreadableRun;
 
-/** The part of recipe.json that a page shows. */
 export interface ShownRecord {
   readonly recipe: { readonly source: string; readonly overrides: readonly string[] };
   readonly resolved: Readonly<Record<string, unknown>>;
@@ -38,18 +35,15 @@ export interface EpisodeFile {
   readonly size: number;
 }
 
-/** An ablation: its variants, and the variant of each run. */
 export interface ListedAblation {
   readonly name: string;
   readonly variants: readonly string[];
-  /** The variant with which the others are compared. */
   readonly baseline: string;
   /** The named parts of the reward that are the axes of the plot of variants. */
   readonly parts?: readonly string[];
   readonly runs: readonly ComparedRun[];
 }
 
-/** A message to the page. */
 export interface FeedMessages {
   readonly list: {
     readonly folder: string;

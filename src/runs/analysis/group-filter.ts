@@ -1,7 +1,6 @@
 /** Selects groups of episodes. */
 import type { EpisodeDot, GroupPage, GroupQuery, ShownEpisode, ShownGroup } from './shown-episode.js';
 
-/** Facts about an episode without its texts. */
 export interface EpisodeFacts {
   readonly sample: number;
   readonly reward: number;
@@ -11,7 +10,6 @@ export interface EpisodeFacts {
   readonly invalid: readonly string[];
 }
 
-/** The episodes of one task. */
 export interface FactsGroup<Facts extends EpisodeFacts = EpisodeFacts> {
   /** The task's id. */
   readonly task: string;
@@ -19,7 +17,6 @@ export interface FactsGroup<Facts extends EpisodeFacts = EpisodeFacts> {
   readonly episodes: readonly Facts[];
 }
 
-/** A group and its selected episodes. */
 export interface MatchingGroup {
   readonly group: FactsGroup;
   readonly matches: ReadonlySet<EpisodeFacts>;
@@ -47,7 +44,6 @@ export function hasText({ task, data }: ShownGroup, episode: ShownEpisode, { tex
   return texts.some((one) => one.toLowerCase().includes(words));
 }
 
-/** A part of the matching groups: from `offset` on, at most `limit` of them. */
 export function groupPage(
   file: Pick<GroupPage, 'groups' | 'episodes' | 'agents'>,
   matching: readonly MatchingGroup[],

@@ -15,7 +15,6 @@ export class TextPool {
   /** The approximate number of bytes of the packed values so far. */
   bytes = 0;
 
-  /** A value as JSON, with references instead of its long texts. */
   pack(value: unknown): string {
     const json = JSON.stringify(value, (_, inner: unknown) =>
       typeof inner === 'string' && (inner.length >= SHORTEST || inner.startsWith(PLACE)) ? this.#placeOf(inner) : inner,
@@ -35,7 +34,6 @@ export class TextPool {
   }
 }
 
-/** Restores a packed value. */
 export function unpack(json: string, texts: readonly string[]): unknown {
   return JSON.parse(json, (_, inner: unknown) =>
     typeof inner === 'string' && inner.startsWith(PLACE) ? (texts[Number(inner.slice(PLACE.length))] ?? '') : inner,
@@ -47,7 +45,6 @@ export function unpack(json: string, texts: readonly string[]): unknown {
 /** The id of the element with the data. */
 export const EMBEDDED_ID = 'report-data';
 
-/** A run in a report. */
 export interface EmbeddedRun extends Omit<FeedMessages['run'], 'name'> {
   readonly events: readonly RunEvent[];
   /** Files with their groups. Each is packed with the report's texts. */
@@ -57,7 +54,6 @@ export interface EmbeddedRun extends Omit<FeedMessages['run'], 'name'> {
   readonly kept: number;
 }
 
-/** The data of a report. */
 export interface EmbeddedReport extends Pick<FeedMessages['list'], 'folder' | 'ablations'> {
   readonly runs: readonly EmbeddedRun[];
   readonly texts: readonly string[];

@@ -10,10 +10,7 @@ export interface PairedInterval {
   readonly interval?: { readonly low: number; readonly high: number; readonly level: number };
 }
 
-/**
- * The mean of the differences, and the interval mean +- t(level, n - 1) s / sqrt(n) (Student 1908). Not a bootstrap:
- * with as few pairs as in an ablation, the percentile bootstrap is far too narrow.
- */
+/** Mean and interval mean +- t(level, n - 1) s / sqrt(n) (Student 1908). A bootstrap of few pairs is too narrow. */
 export function pairedInterval(differences: readonly number[], level = 0.95): PairedInterval {
   const centre = mean(differences);
   const n = differences.length;
@@ -100,10 +97,7 @@ export function holm(ps: readonly number[]): number[] {
   return adjusted;
 }
 
-/**
- * The t with P(|T| <= t) = level, by bisection over the angle atan(t / sqrt(freedom)). The probability is smooth in the
- * angle.
- */
+/** By bisection over the angle atan(t / sqrt(freedom)), in which P(|T| <= t) is smooth. */
 function quantile(level: number, freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
   for (let i = 0; i < 60; i++) {
@@ -131,8 +125,6 @@ function within(angle: number, freedom: number): number {
   return odd ? (2 / Math.PI) * (angle + sine * sum) : sine * sum;
 }
 
-// The differences between an ablation's variants and its baseline, pair by pair.
-
 /**
  * The difference of the final score or of a metric, variant minus baseline, over the pairs in which both completed and
  * have it.
@@ -147,10 +139,7 @@ export interface PairedDifference extends PairedInterval {
   readonly verdict: 'higher' | 'lower' | 'inside' | 'unknown';
 }
 
-/**
- * The differences between each variant and the baseline.
- * @param pick Returns the number to compare: the score, or a metric that a run may lack
- */
+/** @param pick Returns the number to compare: the score, or a metric that a run may lack */
 export function pairedDifferences(
   runs: readonly RunSummary[],
   variants: readonly string[],
@@ -181,7 +170,6 @@ export function pairedDifferences(
     });
 }
 
-/** The differences of each metric that the runs have, by its name. */
 export function metricDifferences(
   runs: readonly RunSummary[],
   variants: readonly string[],
@@ -198,8 +186,6 @@ function verdictOf({ interval }: PairedInterval): PairedDifference['verdict'] {
   if (interval.low > 0) return 'higher';
   return interval.high < 0 ? 'lower' : 'inside';
 }
-
-// Several runs of one variant as a line with a band.
 
 /** The mean, the minimum and the maximum over runs at a step. */
 interface BandPoint {

@@ -22,19 +22,14 @@ export interface RunFacts {
   readonly seed: number | null;
   /** The time of the first event, ISO 8601. */
   readonly started: string | null;
-  /** The time of the last event. */
   readonly latest: string | null;
   /** How the run ended. `unfinished` if it is still running or was interrupted. */
   readonly state: RunFinished['reason'] | 'unfinished';
-  /** The completed steps, and the number of steps in the recipe. */
   readonly steps: number;
   readonly plannedSteps: number | null;
-  /** The progress of the warm start, before the first step. */
   readonly warmStart: { readonly step: number; readonly steps: number } | null;
-  /** The first and the last evaluation on held-out tasks. */
   readonly first: ScorePoint | null;
   readonly last: ScorePoint | null;
-  /** The number that stands for the run. */
   readonly headline: Headline;
   /** The mean reward of the last step. */
   readonly reward: number | null;
@@ -50,7 +45,6 @@ export interface RunFacts {
 /** The most rewards that are stored. Beyond that, every second one is dropped. */
 const MOST_REWARDS = 240;
 
-/** Collects the facts about a run from its resolved recipe and its events. */
 export class RunFactsReader {
   readonly #recipe: Readonly<Record<string, unknown>>;
   #facts: RunFacts;

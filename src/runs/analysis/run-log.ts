@@ -12,7 +12,6 @@ export interface EventsByKind {
   readonly finished: Of<'run.finished'> | undefined;
   readonly warmups: readonly Of<'warmup'>[];
   readonly steps: readonly Of<'step'>[];
-  /** Evaluations on held-out tasks. */
   readonly evaluations: readonly Of<'evaluation'>[];
   /** Those of which an episode has a score. */
   readonly scores: readonly (Of<'evaluation'> & ScoredEvaluation)[];
@@ -43,7 +42,6 @@ export const emptyLog: EventsByKind = {
   agents: [],
 };
 
-/** The log with further events. */
 export function extendLog(log: EventsByKind, events: readonly RunEvent[]): EventsByKind {
   const of = <Type extends RunEvent['type']>(type: Type) =>
     events.filter((event): event is Of<Type> => event.type === type);

@@ -24,10 +24,8 @@ export function taskTitle({ id, data }: { readonly id: string; readonly data?: u
   return (question?.trim() || id).slice(0, LONGEST_TITLE);
 }
 
-/** A turn in the form of a page. */
 export interface ShownTurn {
   readonly agent: string;
-  /** The prompt: roles with texts. */
   readonly messages: readonly (readonly [role: string, text: string])[];
   readonly text: string;
   /** The positions of the earlier turns in the episode whose texts the prompt contains. */
@@ -55,13 +53,11 @@ export interface ShownEpisode {
   readonly metrics: Readonly<Record<string, number>>;
   /** The result of `play`, as JSON. */
   readonly outcome: string;
-  /** The values that `play` logged: names with JSON. */
   readonly log: readonly (readonly [name: string, value: string])[];
   readonly failure: string | null;
   readonly turns: readonly ShownTurn[];
 }
 
-/** The episodes of one task in one file. */
 export interface ShownGroup {
   /** The task's id. */
   readonly task: string;
@@ -71,7 +67,6 @@ export interface ShownGroup {
   readonly episodes: readonly ShownEpisode[];
 }
 
-/** A token of a response. */
 export interface ShownToken {
   readonly text: string;
   readonly logprob: number | null;
@@ -84,17 +79,14 @@ export interface ShownToken {
   readonly clipped: boolean;
 }
 
-/** An episode in a list of groups. */
 export interface EpisodeDot {
   readonly sample: number;
   readonly reward: number;
   readonly failed: boolean;
   readonly invalid: boolean;
-  /** Whether it is one of the selected episodes. */
   readonly matches: boolean;
 }
 
-/** A group in a list: its task and its episodes. */
 export interface GroupRow {
   /** The task's id. */
   readonly task: string;
@@ -102,11 +94,9 @@ export interface GroupRow {
   readonly episodes: readonly EpisodeDot[];
 }
 
-/** The kinds of groups to select. */
 export const groupKinds = ['all', 'mixed', 'all equal', 'with invalid output', 'with failures'] as const;
 export type ShownGroupKind = (typeof groupKinds)[number];
 
-/** A selection of a file's groups. */
 export interface GroupQuery {
   readonly file: string;
   readonly kind: ShownGroupKind;
@@ -114,12 +104,10 @@ export interface GroupQuery {
   readonly agent: string;
   /** Words in a text of the episode; only the agent's texts if an agent is named. Empty for any. */
   readonly text: string;
-  /** Bounds of the episode's reward. */
   readonly low: number | null;
   readonly high: number | null;
 }
 
-/** A part of the list of selected groups. */
 export interface GroupPage {
   /** The numbers of groups and episodes in the file, and of those that match. */
   readonly groups: number;

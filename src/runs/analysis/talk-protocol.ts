@@ -1,6 +1,5 @@
 /** The messages between the dashboard's page and server for a chat with an agent of a run. */
 
-/** An agent that is available for a chat. */
 export interface TalkAgent {
   readonly name: string;
   /** Its system prompt. Null if it has none. */
@@ -19,10 +18,8 @@ export interface LoadedAgent {
   readonly bytes: number;
 }
 
-/** The available agents of a run. */
 export interface TalkFacts {
   readonly agents: readonly TalkAgent[];
-  /** The steps with a checkpoint, in order. */
   readonly checkpoints: readonly number[];
   /** The reason why no agent is available. Null if an agent is. */
   readonly problem: string | null;
@@ -34,7 +31,6 @@ export interface TalkFacts {
 export const talkRoles = ['system', 'user', 'assistant'] as const;
 export type TalkRole = (typeof talkRoles)[number];
 
-/** A question to an agent. */
 export interface TalkQuestion {
   readonly run: string;
   readonly agent: string;

@@ -4,14 +4,12 @@ import { significant } from '@drmas/engine/host';
 import type { EventsByKind } from './run-log.js';
 import type { Crossing } from './trouble.js';
 
-/** An incident of a run at a step. */
 export interface Incident {
   readonly step: number;
   /** The agent that it is about. Undefined if it is about the whole team. */
   readonly agent: string | undefined;
   readonly kind: 'spike' | 'skipped' | 'symptom' | 'warning' | 'failed' | 'crossing' | 'stop';
   readonly text: string;
-  /** The number of incidents of this kind at this step. */
   readonly count: number;
 }
 

@@ -16,7 +16,6 @@ type StepReading = Readonly<
   Record<'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'invalid', number>
 >;
 
-/** A measurement that can leave its first values. */
 export type TroubleSign = 'norm' | 'advantage' | 'entropy' | 'invalid' | 'reward';
 
 interface TroubleRule {
@@ -106,10 +105,8 @@ const STEPS_TO_MOVE = 30;
 /** From this share of solved tasks on, a policy need not move. */
 const SOLVED = 0.95;
 
-/** A run's evaluations in short. */
 interface Evaluated {
   readonly headline: Headline;
-  /** The last evaluation on held-out tasks, if there is one. */
   readonly last: { readonly averageAtK: number } | null | undefined;
 }
 
@@ -151,10 +148,7 @@ const CLIPPED = 100;
 /** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
 const NEAR_EPSILON = 1e-6;
 
-/**
- * From this share of chance on, the reward hardly depends on the texts. If a right text of four wins in 70 % and others
- * in 30 %, it is 0.88.
- */
+/** Then the reward hardly depends on the texts. A right text of four that wins in 70 %, others in 30 %: 0.88. */
 const CHANCE = 0.95;
 
 const toolErrorsOf = (agents: Step['agents']) => Object.values(agents).flatMap(({ toolErrors }) => toolErrors ?? []);

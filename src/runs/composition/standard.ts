@@ -11,7 +11,6 @@ import { estimators } from '../../method/advantage.js';
 import type { Lists } from '../../method/recipe.js';
 import { trackers } from '../trackers/index.js';
 
-/** The backends of this package, one row each. */
 const backends: readonly BackendDeclaration[] = [embedded, server, table];
 
 /** The lists that the package ships. A recipe adds plug-ins to them with `use`. */

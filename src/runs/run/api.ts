@@ -105,7 +105,6 @@ export function train(recipe: string | RecipeDefinition, options: TrainOptions =
   return trainIn(thisProcess, recipe, options);
 }
 
-/** `train` with the place that executes the run. */
 export async function trainIn(
   place: RunPlace,
   recipe: string | RecipeDefinition,
@@ -173,7 +172,6 @@ export function resume(
   return resumeIn(thisProcess, run, recipe, options);
 }
 
-/** `resume` with the place that executes the run. */
 export async function resumeIn(
   place: RunPlace,
   path: string,
@@ -213,16 +211,12 @@ const logOptions = ({ onCheckpoint }: RunStore, { together }: RunListeners): Run
   onCheckpoint,
 });
 
-/** Tells the program that its request was checked. */
 const startOf =
   ({ onStart }: Execution, { recipe, loaded, overrides }: RecipeRequest, run: string) =>
   (events: readonly RunEvent[]) =>
     onStart?.({ recipe, source: loaded.source, overrides, run, events });
 
-/**
- * Executes a run and updates its copy in the store, however the run ends.
- * @param hasBegun Whether the run may have changed. The copy of a run that was refused stays as it is
- */
+/** Updates the copy however the run ends. @param hasBegun Whether it may have changed: else the copy stays */
 async function result(
   log: RunDirectory,
   store: RunStore,
@@ -288,10 +282,7 @@ export async function evaluate(
   return (await evaluateRun(run, { ...rest, from: checkpoint?.toString() })).event;
 }
 
-/**
- * `evaluate` with overrides and the place that plays. Also returns the episodes, and how to store them.
- * @throws RunError also when `episodes` exists, or is given with a run
- */
+/** Also returns the episodes, and how to store them. @throws RunError if `episodes` exists, or is given with a run */
 export async function evaluateRun(
   path: string | RecipeDefinition,
   options: Omit<EvaluateOptions, 'checkpoint'> & {
@@ -323,10 +314,7 @@ export async function evaluateRun(
   return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
 }
 
-/**
- * Stores the episodes of a recipe's evaluation as a new file below `runs/`, which appears whole or not at all.
- * @returns The path
- */
+/** As a new file below `runs/`, whole or not at all. @returns The path */
 async function writeBaseline(recipe: string, episodes: readonly Episode[], file: string | undefined): Promise<string> {
   const path = file ?? (await defaultRunPath(`${recipe}-evaluation`, { extension: '.jsonl' }));
   const temporary = join(dirname(path), temporaryName(basename(path)));

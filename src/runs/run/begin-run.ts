@@ -72,7 +72,6 @@ function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; re
 const evaluatedTasks = ({ parts, size }: TaskSet, most: number): number =>
   parts === undefined ? Math.min(size, most) : parts.reduce((sum, part) => sum + evaluatedTasks(part, most), 0);
 
-/** Logs the first events of a run: its recipe, the hardware, and the warnings about tasks, models and backends. */
 function logStart(
   recipe: string,
   { team, seed, assignment, backends, models, tasks, evaluation, trained, warnings }: OpenRun,
@@ -126,7 +125,6 @@ export function dataOf({ train, test }: Tasks): Pick<RunStarted, 'data'> {
   return data.size === 0 ? {} : { data: [...data.values()] };
 }
 
-/** The facts about a backend for the log. */
 function facts({ hardware: { kernels, isa, notice, server } }: Backend) {
   // A server's notice describes the server, which `server` does already.
   if (server !== undefined) return { kernels, isa, server };

@@ -18,7 +18,6 @@ export interface ExecutionOptions {
   readonly tasks?: Tasks | undefined;
   /** Continue although other kernels compute than at the start of the run. */
   readonly acceptChanges?: boolean | undefined;
-  /** Starts a backend of the recipe. */
   readonly openBackend?: OpenBackend | undefined;
 }
 

@@ -22,12 +22,10 @@ export type OpenBackend = (spec: BackendSpec, options: OpenOptions) => Promise<B
 export interface ModelPlace {
   readonly name: string;
   readonly backend: BackendSpec;
-  /** The declaration of the backend. */
   readonly row: BackendDeclaration;
   readonly sampler: SamplerSpec | undefined;
 }
 
-/** The backends and samplers of the named models. */
 export function modelPlaces(
   recipe: Pick<Recipe, 'backend' | 'sampler' | 'policies' | 'assign' | 'lists'>,
   names: readonly string[],
@@ -38,7 +36,6 @@ export function modelPlaces(
   });
 }
 
-/** The models on one backend. */
 export interface BackendModels {
   readonly spec: BackendSpec;
   readonly row: BackendDeclaration;

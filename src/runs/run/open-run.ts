@@ -52,11 +52,7 @@ import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
 import { reachedServers } from './reached-servers.js';
 
-/**
- * Reads the tasks and makes the checks that the recipe's schema cannot make, so that a mistake is reported before any
- * work.
- * @throws TaskError with file and line; RecipeError
- */
+/** Makes the checks that the schema cannot make, before any work. @throws TaskError with file and line; RecipeError */
 export async function prepareTasks(recipe: Recipe, purpose?: Purpose, options: LoadOptions = {}): Promise<Tasks> {
   const schema = recipe.team.task;
   const train = await loadTasks(recipe.tasks.train, 'train', schema, options);
@@ -73,7 +69,6 @@ export async function prepareTasks(recipe: Recipe, purpose?: Purpose, options: L
   return tasks;
 }
 
-/** The commits of the data sets on hubs that tasks were read from, by name. */
 const commitsOfTasks = (sets: readonly TaskSet[]): Commits =>
   Object.fromEntries(
     sets.flatMap(({ origins = [] }) =>
@@ -81,11 +76,7 @@ const commitsOfTasks = (sets: readonly TaskSet[]): Commits =>
     ),
   );
 
-/**
- * Lets the team check the services that its episodes need. Workers of a queue may reach services that this machine
- * cannot reach.
- * @throws RunError with the team's reason
- */
+/** The team checks its services. Workers of a queue may reach others. @throws RunError with the team's reason */
 async function prepareTeam({ team, rollout }: Recipe, { train }: Tasks, { signal }: Host): Promise<void> {
   if (team.prepare === undefined || rollout?.type === 'queue' || train.size === 0) return;
   try {
@@ -149,20 +140,15 @@ function contentOf({ data }: Task): string {
 export interface OpenRunOptions {
   /** For a resumed run: the commits of models on hubs at its start. */
   readonly commits?: Commits | undefined;
-  /** Default: training. */
   readonly purpose?: Purpose;
   /**
    * Opens the trained models with this checkpoint's weights, only to play. The backend must read the weights itself.
    */
   readonly checkpoint?: Checkpoint | undefined;
-  /** Starts a backend of the recipe. */
   readonly openBackend?: OpenBackend | undefined;
 }
 
-/**
- * Starts the backends and opens the recipe's models with their first weights. The caller disposes of the run.
- * @throws RunError if the team's own check fails
- */
+/** The caller disposes of the run. @throws RunError if the team's own check fails */
 export async function openRun(
   requested: Recipe,
   loaded: Tasks,
@@ -240,7 +226,7 @@ export async function openRun(
   }
 }
 
-/** The executor of the recipe's episodes. @throws RecipeError when Redis does not answer at the recipe's address */
+/** @throws RecipeError when Redis does not answer at the recipe's address */
 async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): Promise<RolloutExecutor> {
   const { rollout, code, gateway } = recipe;
   if (rollout === undefined || code === undefined) return inProcessExecutor(context);
@@ -251,10 +237,7 @@ async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): 
   return isolatedExecutor(context, code, isolate === true ? THREADS : isolate);
 }
 
-/**
- * Opens every model in its role. A frozen model that takes part in the warm start is a policy until reinforcement
- * begins.
- */
+/** A frozen model that takes part in the warm start is a policy until reinforcement begins. */
 async function openModels(
   backends: OpenRun['backends'],
   { models, warmStarted }: Assignment,
@@ -295,10 +278,7 @@ function weightsOf(
   );
 }
 
-/**
- * The recipe with directories instead of names on hubs. Missing files are downloaded, as far as a model's backend reads
- * them on this machine.
- */
+/** With directories instead of names on hubs. Downloads missing files, as far as a backend reads them here. */
 async function withModels(
   recipe: Recipe,
   { signal, notify }: Host,
@@ -335,12 +315,10 @@ function ignoredSettings(trained: OpenRun['trained']): RunWarning[] {
     }));
 }
 
-/** Publishes the current weights of every model for sampling. */
 export async function publishAll({ models }: Pick<OpenRun, 'models'>): Promise<void> {
   await Promise.all(Object.values(models).map((model) => model.publish()));
 }
 
-/** The function; only its first call has an effect. */
 function once(act: (message: string) => void): (message: string) => void {
   let done = false;
   return (message) => {
@@ -350,6 +328,5 @@ function once(act: (message: string) => void): (message: string) => void {
   };
 }
 
-/** An endpoint or a function that answers for an agent. */
 const openText = (name: string, model: Assignment['endpoints'][number]['endpoint']): TextBackend =>
   model.type === 'endpoint' ? openEndpoint(model) : openTextModel(name, model, model.complete);

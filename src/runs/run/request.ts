@@ -40,7 +40,6 @@ import { requireOwnAddress, requireOwnRecipe, requireOwnSettings } from './store
 /** The source in recipe.json for a recipe without a file. */
 const PROGRAM = 'a program';
 
-/** A recipe as it was requested, and as it resolves. */
 export interface RecipeRequest {
   readonly loaded: LoadedRecipe;
   /** Overrides as on the command line, including the seed. */
@@ -48,7 +47,7 @@ export interface RecipeRequest {
   readonly recipe: Recipe;
 }
 
-/** Loads a recipe that ships (by name), a recipe file (by path), or a program's definition. @throws RecipeError */
+/** A recipe that ships (by name), a recipe file (by path), or a program's definition. @throws RecipeError */
 export async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
   if (typeof recipe === 'string')
     return loadRecipe(recipe).catch(async (error: unknown) => {
@@ -60,7 +59,7 @@ export async function load(recipe: string | RecipeDefinition): Promise<LoadedRec
   return { definition, name: recipe.input.name ?? recipe.input.team.name, source: PROGRAM, codeHash: '' };
 }
 
-/** Resolves a recipe with overrides. @throws RecipeError with the path of the value that is wrong */
+/** @throws RecipeError with the path of the value that is wrong */
 export async function requestRecipe(
   recipe: string | RecipeDefinition,
   { set = [], seed, allFrozen }: RecipeOptions = {},
@@ -73,7 +72,6 @@ interface RecipeOptions extends Pick<ResolveOptions, 'allFrozen'> {
   readonly seed?: number | undefined;
 }
 
-/** The content of a new run's recipe.json. */
 export function runRecord({ loaded, overrides, recipe }: RecipeRequest): RunRecord {
   const { source, codeHash } = loaded;
   return { version: 1, recipe: { source, overrides, codeHash }, ...described(recipe), acceptedChanges: [] };
@@ -113,8 +111,7 @@ async function recipeOfRun(
 }
 
 /**
- * The agents of a run by name, without their weights. Runs of earlier versions do not record them; then the recipe is
- * loaded.
+ * Without their weights. Runs of earlier versions do not record them: then the recipe is loaded.
  * @throws RunError, RecipeError as `recipeOfRun` does, only for such a run
  */
 export async function agentsOfRun(
@@ -145,10 +142,7 @@ export async function serverKeyOfRun(run: RunDirectory, policy: string): Promise
   return serverKeyOf(backendOfModel(recipe, policy));
 }
 
-/**
- * Requires that this user has named or allowed the address of the server that has a policy's weights.
- * @throws RunError with the flag that allows it
- */
+/** @throws RunError with the flag that allows it, if this user has not named or allowed the policy's server */
 export async function requireServerOfRun(run: RunDirectory, url: string): Promise<void> {
   const request = await recipeOfRun(run, undefined, { acceptChanges: true }).catch(() => undefined);
   await requireOwnAddress(run.path, 'checkpoints: tinker.json: url', url, { definition: request?.loaded.definition });
@@ -181,10 +175,7 @@ export interface ContinuationRequest {
   readonly from?: string | undefined;
 }
 
-/**
- * Checks whether a run can be resumed, and changes nothing.
- * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
- */
+/** Changes nothing. @throws RunError if there is no run, it is complete, or its recipe has changed unaccepted */
 export async function requestContinuation(
   run: RunDirectory,
   { recipe, acceptChanges, from }: ContinuationRequest = {},
@@ -220,10 +211,7 @@ function afterStop(events: readonly RunEvent[]): string {
   return `. training.stopWhen.${stop.rule} ended it at step ${stop.step}; to train on, change the recipe and add --checkpoint ${stop.step} --accept-changes`;
 }
 
-/**
- * Compares the references that a resumed run reads with their digests, and changes nothing.
- * @throws CheckpointError naming a file that is damaged, or a reference that is missing
- */
+/** Changes nothing. @throws CheckpointError naming a file that is damaged, or a reference that is missing */
 export async function requireReferences(run: RunDirectory, recipe: Recipe): Promise<void> {
   const trained = assignmentOf(recipe).trained.map(({ name }) => ({
     name,
@@ -238,10 +226,7 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
   }
 }
 
-/**
- * Compares the files that tasks are read from with those that the run began with. Other tasks may be held out then.
- * @throws RunError naming the first file that differs, unless the change is accepted
- */
+/** Other tasks may be held out then. @throws RunError naming the first file that differs, unless it is accepted */
 export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
   const began = (await run.events()).find((event) => event.type === 'run.started');
   if (acceptChanges || began?.type !== 'run.started') return;
@@ -307,13 +292,9 @@ async function checkpointNamed(run: RunDirectory, name: string): Promise<Checkpo
   throw new RunError(`${run.path} has no checkpoint '${name}'; it has ${names === '' ? 'none' : names}`);
 }
 
-/** The name of the checkpoint with the best evaluation. */
 const BEST = 'best';
 
-/**
- * The checkpoint whose step has the best evaluation, by `training.bestBy` of the run's recipe; of equal ones the first.
- * @throws RunError if no step with a checkpoint was evaluated
- */
+/** By `training.bestBy`; of equal ones the first. @throws RunError if no step with a checkpoint was evaluated */
 async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
   const { training } = run.record.resolved;
   const by = isObject(training) && typeof training.bestBy === 'string' ? training.bestBy : DEFAULT_SCORE;
@@ -336,10 +317,7 @@ async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
   );
 }
 
-/**
- * A recipe for a study that does not need training. If all agents are frozen, nothing trains: the recipe gets no steps.
- * @throws RecipeError with the path of the value that is wrong
- */
+/** If all agents are frozen, the recipe gets no steps. @throws RecipeError with the path of the wrong value */
 export async function requestStudy(
   source: string | RecipeDefinition,
   options: Omit<RecipeOptions, 'allFrozen'>,
@@ -372,9 +350,8 @@ const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest
 ];
 
 /**
- * Finds the run, the recipe and the checkpoint of an evaluation.
  * @throws RunError when there is no run, no checkpoint in it yet, or its code has changed and that was not accepted;
- *   CheckpointError when the checkpoint is damaged
+ * CheckpointError when the checkpoint is damaged
  */
 export async function requestEvaluation(
   path: string,
@@ -392,9 +369,8 @@ export interface ReplayRequest extends CheckpointRequest {
 }
 
 /**
- * Finds the run, the recipe, and the last checkpoint before a step. Without one the replay begins where the run began.
- * @throws RunError when there is no run, or its code has changed and that was not accepted; CheckpointError when the
- *   checkpoint is damaged
+ * Without an earlier checkpoint the replay begins where the run began.
+ * @throws RunError when there is no run, or its code has changed unaccepted; CheckpointError for a damaged checkpoint
  */
 export async function requestReplay(
   path: string,
@@ -408,11 +384,7 @@ export async function requestReplay(
   return { run, recipe, checkpoint };
 }
 
-/**
- * The recipe of an evaluation before any training; all of its agents may be frozen. Undefined if `source` is not a
- * recipe but the directory of a run.
- * @throws RecipeError for a flag that needs a run
- */
+/** All agents may be frozen. Undefined if `source` is a run's directory. @throws RecipeError for a flag of runs */
 export async function requestBaseline(
   source: string | RecipeDefinition,
   request: CheckpointRequest,

@@ -43,11 +43,7 @@ const refusal = (others: string) =>
     `${others}, so the resumed run would differ in its bits; --accept-changes (acceptChanges: true) resumes nevertheless`,
   );
 
-/**
- * Opens a run in the state of its checkpoint.
- * @throws CheckpointError; RunError for other kernels. If changes are accepted, other kernels are a warning in the
- * log
- */
+/** @throws CheckpointError; RunError for other kernels, which are a warning in the log if changes are accepted */
 export async function resumeRun(
   { recipe, tasks, log, host, openBackend }: RunRequest,
   checkpoint: Checkpoint,

@@ -13,7 +13,6 @@ import type { RunDirectory } from '../../method/store.js';
 import { GuardedListener } from '../trackers/guarded-listener.js';
 import { type RequestedTracker, requestedTrackers } from '../trackers/index.js';
 
-/** The listeners that a program may pass. */
 export interface ListenerOptions {
   /**
    * Receive every event after it was logged; events from before a resumed run's first step, at once. drmas calls
@@ -25,7 +24,6 @@ export interface ListenerOptions {
   readonly track?: readonly string[];
 }
 
-/** The functions of a program that watch a run. */
 export interface ListenerFunctions {
   /** Receives notices for people, which the event log need not keep. */
   readonly onNotice?: ((message: string) => void) | undefined;
@@ -33,7 +31,6 @@ export interface ListenerFunctions {
   readonly onProgress?: ((progress: PlayProgress) => void) | undefined;
 }
 
-/** The functions of a program as one listener. */
 export function functionsListener({ onNotice, onProgress }: ListenerFunctions): RunListener {
   return {
     ...(onNotice && { notice: onNotice }),
@@ -41,7 +38,6 @@ export function functionsListener({ onNotice, onProgress }: ListenerFunctions): 
   };
 }
 
-/** The listeners of one run. */
 export class RunListeners {
   /** All of them as one; sinks of the recipe and trackers join when they are added and opened. */
   readonly together: RunListener;
@@ -62,12 +58,10 @@ export class RunListeners {
     }
   }
 
-  /** Passes a notice to the program. */
   readonly notify = (message: string): void => {
     this.together.notice?.(message);
   };
 
-  /** Adds the recipe's sinks. */
   addSinks({ sinks = [] }: Recipe): void {
     for (const [i, sink] of sinks.entries()) this.#guard(sink, `sink ${i + 1} of the recipe`);
   }

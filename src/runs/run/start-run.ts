@@ -15,17 +15,14 @@ export interface RunPlace {
   readonly evaluateCheckpoint: typeof evaluateCheckpoint;
 }
 
-/** This process. */
 export const thisProcess: RunPlace = { requireKernels, executeRun, evaluateCheckpoint };
 
-/** A run that is ready to be executed. */
 export interface PreparedRun extends ExecutionOptions {
   readonly recipe: Recipe;
   /** Receives the events so far, before the run is executed. */
   readonly onReady?: (events: readonly RunEvent[]) => void;
 }
 
-/** The surroundings of a run while it is executed. */
 export interface RunSurroundings {
   readonly place: RunPlace;
   readonly host: Host;

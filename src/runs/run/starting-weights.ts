@@ -6,7 +6,6 @@ import { firstProgress, type Progress } from '../../method/index.js';
 import type { Recipe } from '../../method/recipe.js';
 import type { Checkpoint } from '../../method/store.js';
 
-/** The weights for a study. */
 export interface Start {
   readonly start: 'checkpoint' | 'warm start' | 'first weights';
   readonly progress: Progress;
@@ -17,7 +16,6 @@ export interface Start {
 export interface StartOptions {
   /** The checkpoint of the policies. Default: the recipe's warm start, or their first weights. */
   readonly checkpoint?: Checkpoint | undefined;
-  /** Receives the warm start's events. */
   readonly onWarmup?: ((event: Warmup) => void) | undefined;
 }
 

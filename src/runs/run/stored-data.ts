@@ -101,21 +101,18 @@ export const storedPlaces: readonly StoredField[] = [
 /** Values that `--allow-endpoint` of this process allows, and those of the command line itself. */
 const allowedHere = new Set<string>();
 
-/** Allows addresses and folders for this process. */
 export function allowStored(values: readonly string[]): void {
   for (const value of values) allowedHere.add(value);
 }
 
 const addressFile = () => join(envPaths('drmas', { suffix: '' }).config, 'endpoints');
 
-/** A setting that needs permission, with its value. */
 interface AskedValue {
   readonly path: string;
   readonly value: string;
   readonly row: StoredField;
 }
 
-/** The settings of overrides that need permission. */
 function askedValues(overrides: readonly string[]): AskedValue[] {
   return overrides.flatMap((text) => {
     const { path, value } = parseOverride(text);
@@ -130,7 +127,6 @@ function askedValues(overrides: readonly string[]): AskedValue[] {
 
 const isAddress = (text: string) => /^\s*(?:https?|wss?|rediss?|s3|ftp):/i.test(text);
 
-/** The texts in a value, each with its path. */
 function leavesOf(value: unknown, path: readonly string[], most = 12): [readonly string[], string][] {
   if (typeof value === 'string') return [[path, value]];
   if (typeof value !== 'object' || value === null || most === 0) return [];
@@ -172,7 +168,6 @@ export interface OwnWords {
 }
 
 /**
- * Requires that this user has named or allowed each address and folder in stored overrides.
  * @param place The directory of the data
  * @throws RunError with the setting, its value and the flag that allows it
  */
@@ -233,10 +228,7 @@ export async function requireOwnAblation(
   await requireOwnSettings(place, [...recipe.overrides, ...bundles.flatMap(({ overrides }) => overrides), ...varied]);
 }
 
-/**
- * Requires that the recipe that data names is one that ships, or a file of this machine outside the data.
- * @throws RunError with the flag that names a recipe
- */
+/** One that ships, or a file of this machine outside the data. @throws RunError with the flag that names a recipe */
 export async function requireOwnRecipe(place: string, source: string): Promise<void> {
   if (shippedRecipes().includes(source)) return;
   if (isAbsolute(source) ? !(await isBelow(place, source)) : !isRecipeFile(source)) return;

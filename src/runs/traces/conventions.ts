@@ -133,7 +133,6 @@ const NO_CALLS = [
 export const isOfSdk = (attributes: JsonFields) =>
   /\.do(Generate|Stream)$/.test(String(attributes['ai.operationId'] ?? ''));
 
-/** Whether the span is one call of a model. */
 export function isCall({ attributes }: Attributed): boolean {
   const operation = attributes['gen_ai.operation.name'];
   if (isOfSdk(attributes) || CALLS.includes(String(operation ?? ''))) return true;
@@ -159,7 +158,6 @@ function kindOf(attributes: JsonFields): string | undefined {
   return typeof kind === 'string' ? kind.toUpperCase() : undefined;
 }
 
-/** The name of the agent whose span this is. */
 export function agentName({ attributes, name }: Attributed): string | undefined {
   const named = told(attributes, 'agent');
   if (typeof named === 'string') return named;

@@ -10,10 +10,7 @@ interface PlayedPrompt {
   readonly schema: JsonSchema | undefined;
 }
 
-/**
- * The system prompts with which a team calls its agents. Tracers record the prompt of a program; the line with the
- * schema is added later, when a model reads the prompt.
- */
+/** Tracers record the prompt of a program; the line with the schema is added later, when a model reads it. */
 export class PlayedPrompts {
   readonly #played = new Map<string, PlayedPrompt[]>();
   readonly #prompted: readonly string[];
@@ -81,7 +78,6 @@ function fitting(prompts: readonly PlayedPrompt[], answer: Message | undefined):
   return kept.length > 0 ? kept : schemas.filter((schema) => schema === undefined);
 }
 
-/** The length of the longest shown prompt. */
 const LONGEST = 120;
 
 function strangePrompt(agent: string, count: number, shown: string, played: readonly PlayedPrompt[]): string {

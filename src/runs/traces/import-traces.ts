@@ -24,14 +24,10 @@ export interface ImportOptions {
   readonly minScore?: number | undefined;
   /** Changes each text, after secrets and personal data of a fixed form were masked. */
   readonly redact?: Redact | undefined;
-  /**
-   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`, and
-   * calls of held-out tasks become no demonstrations. By default no task is held out.
-   */
+  /** By the tasks' text; default none. Rows get the field `split`; held-out calls become no demonstrations. */
   readonly holdOut?: number | undefined;
 }
 
-/** Tokens and calls of an agent in the traces. */
 export interface TracedAgent {
   readonly calls: number;
   readonly demonstrations: number;
@@ -41,12 +37,9 @@ export interface TracedAgent {
   readonly written: number;
 }
 
-/** What an import writes, and counts of the rest. */
 export interface TraceImport {
-  /** The number of demonstrations, and the first. */
   readonly demonstrations: number;
   readonly example?: DemonstrationRow;
-  /** The number of tasks, and the fields of the first. */
   readonly tasks: number;
   readonly fields: readonly string[];
   readonly agents: Readonly<Record<string, TracedAgent>>;
@@ -65,7 +58,6 @@ export interface TraceImport {
 const DEMONSTRATIONS = 'demonstrations.jsonl';
 const TASKS = 'tasks.jsonl';
 
-/** The files of an import in a folder. */
 export const importFiles = (folder: string): string[] => [DEMONSTRATIONS, TASKS].map((name) => join(folder, name));
 
 /**
@@ -126,7 +118,6 @@ function noCalls(spans: number, unread: Unread): string {
 /** What all traces say before one becomes a row. */
 interface Survey {
   readonly readable: number;
-  /** The names of the scores. */
   readonly scores: ReadonlySet<string>;
   /** Whether a trace's task is held out; absent if none were requested. */
   readonly isHeldOut?: (episode: TracedEpisode) => boolean;
@@ -171,7 +162,6 @@ async function surveyOf(store: TraceStore, options: ImportOptions, unread: Unrea
 /** Equal tasks are held out together. */
 const taskText = (episode: TracedEpisode) => exactJson(episode.task ?? questionOf(episode));
 
-/** Makes the rows of one trace after another, and keeps the counts. */
 class ImportedRows {
   readonly #options: ImportOptions;
   readonly #score: string | undefined;
@@ -215,7 +205,6 @@ class ImportedRows {
     return { demonstrations, task };
   }
 
-  /** The demonstration of a call, if it is kept. */
   #demonstration(call: ModelCall, isKept: boolean): DemonstrationRow[] {
     const agent = nameOf(call, this.#options);
     const counted = this.#agents.get(agent) ?? { calls: 0, demonstrations: 0, read: 0, written: 0, ...newSets() };
@@ -311,10 +300,7 @@ function taskRow({ trace, calls, task }: TracedEpisode, score: number | undefine
   };
 }
 
-/**
- * Changes the demonstrations of an import, one after another. The new file takes the place of the old one at the end.
- * @throws RunError if it cannot be written
- */
+/** One after another; the new file takes the old one's place at the end. @throws RunError if it cannot be written */
 export async function rewriteDemonstrations(
   folder: string,
   change: (row: DemonstrationRow) => DemonstrationRow,
@@ -345,10 +331,7 @@ export type TracedTeam = z.infer<typeof tracedTeam>;
 
 const TEAM = 'traced-team.json';
 
-/**
- * Writes what `drmas learn` compares with, beside its recipe, so that a resumed run can print the comparison too.
- * @returns The path of the new file
- */
+/** Beside the recipe, so that a resumed run can print the comparison too. @returns The path of the new file */
 export async function writeTracedTeam(
   { traces, agents }: TraceImport,
   price: TracedTeam['price'],

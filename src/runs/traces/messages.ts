@@ -5,7 +5,6 @@ import { jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 type JsonFields = Readonly<Record<string, unknown>>;
-/** Receives the reason if something cannot be read. */
 export type Report = (reason: UnreadReason) => void;
 
 /** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
@@ -194,7 +193,6 @@ const withoutRepeated = (calls: readonly ToolCall[]) =>
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 
-/** A part of a message. */
 type Part = { readonly text: string } | { readonly call: ToolCall } | { readonly result: Message };
 
 const TEXTS = ['text', 'output_text', 'input_text', 'refusal'];
@@ -231,7 +229,6 @@ function partOf(part: unknown, report: Report): Part {
   return { text: '' };
 }
 
-/** The call of a tool, if the part names one. */
 function calledBy(part: unknown, report: Report): Part {
   const call = callOf(part);
   if (call === undefined) report('part');
@@ -258,7 +255,6 @@ function argumentsText(values: unknown): string {
   return typeof inner === 'string' && inner.trim() !== '' ? inner : '{}';
 }
 
-/** The result of a tool as a message. */
 function resultOf(part: JsonFields, report: Report): Message | undefined {
   const wrapped = [part.functionResponse, part.toolResult].find(isObject);
   if (wrapped === undefined && !RESULTS.includes(String(part.type))) return undefined;

@@ -34,7 +34,6 @@ interface UnreadPart {
   readonly place: TracePlace;
 }
 
-/** The episode that the spans of a trace tell. */
 export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): TracedEpisode {
   const all = spansWithEvents(spans);
   const byId = new Map(all.map((span) => [span.id, span])); // an exporter that tries again writes a span twice

@@ -100,7 +100,6 @@ const kinds: readonly SecretForm[] = [
 /** The rules of gitleaks come before the values of names such as `password`, which would hide what a key is. */
 const AFTER_KEYS = kinds.findIndex(({ name }) => name === 'bearer');
 
-/** Counts, by kind, of the masked passages. */
 export type Masked = Record<string, number>;
 
 /** The rules of gitleaks. Each is looked for only in texts that have one of its words. */
@@ -216,7 +215,6 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
   };
 }
 
-/** Gives the text that is stored in place of one under a key. */
 type OnText = (text: string, under: string) => string | undefined;
 
 /** The least number that is looked at as the number of a card: shorter ones are more often times and ids. */

@@ -6,7 +6,6 @@ import { JsonSplitter } from '@drmas/engine/platform';
 import { textChunks } from '../../teams/task-files.js';
 import type { TracePlace, UnreadCounts } from './unread.js';
 
-/** A value of a file. */
 export interface TraceValue {
   readonly value: unknown;
   /** The characters of its JSON. */

@@ -44,7 +44,6 @@ export interface UnreadCount extends TracePlace {
 
 export type Unread = Readonly<Partial<Record<UnreadReason, UnreadCount>>>;
 
-/** Counts what cannot be read. */
 export class UnreadCounts {
   readonly #counts = new Map<UnreadReason, UnreadCount>();
 

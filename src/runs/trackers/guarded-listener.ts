@@ -116,7 +116,6 @@ export class GuardedListener implements RunListener {
     }
   }
 
-  /** Reports the first error. */
   #fail(error: unknown): void {
     if (!this.#failed) this.#notify(`${this.#name} failed, and the run continues: ${messageOf(error)}`);
     this.#failed = true;

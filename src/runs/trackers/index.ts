@@ -8,7 +8,6 @@ import { trackio } from './trackio.js';
 
 export const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow, trackio, otel];
 
-/** A requested tracker. */
 export interface RequestedTracker {
   readonly declaration: TrackerDeclaration;
   /** Empty if the tracker has no address. */

@@ -59,10 +59,7 @@ async function requireVersion(server: TrackerServer): Promise<void> {
     );
 }
 
-/**
- * An event's measurements as an entry. A server keeps one entry per `log_id`, so an entry that a resumed run sends
- * again is not duplicated.
- */
+/** A server keeps one entry per `log_id`, so an entry that a resumed run sends again is not duplicated. */
 function entriesOf(event: RunEvent, runId: string) {
   const measured = measurementsOf(event);
   const step = measured[0]?.step;

@@ -15,8 +15,6 @@ import {
   type Recipe,
 } from '../../../method/recipe.js';
 
-// Requirements that a recipe has to meet.
-
 export type Checks = Generator<Requirement, void>;
 
 /** @throws RecipeError with the path of the first value that is wrong */
@@ -31,7 +29,6 @@ export type Purpose = 'training' | 'evaluation';
 export const purposeOf = ({ policies }: Pick<Recipe, 'policies'>): Purpose =>
   Object.keys(policies).length === 0 ? 'evaluation' : 'training';
 
-/** The capabilities of a model's backend, by the model's name. */
 export type CapabilitiesOf = (model: string) => Capabilities;
 
 /** @throws RecipeError with the path of the first value that a backend does not support */
@@ -89,7 +86,6 @@ export function checkBackends(
 /** Makes a requirement whose message names the backend of a model. */
 type Check = (path: string, test: boolean, reason: string) => Requirement;
 
-/** A policy with the capabilities of its backend. */
 interface CheckedPolicy {
   readonly name: string;
   readonly settings: Recipe['policies'][string];
@@ -250,7 +246,6 @@ function* lossChecks(
   );
 }
 
-/** The requirements of the estimator's signals and of the training settings. */
 function* runChecks(
   { can, check }: CheckedPolicy,
   estimator: string,

@@ -63,8 +63,7 @@ export function checkRecipe(
 }
 
 /**
- * An agent that calls tools needs a model whose chat template writes calls as its parser reads them. The server of an
- * endpoint has both.
+ * The model's chat template must write calls as the agent's parser reads them; an endpoint's server has both.
  * @throws RecipeError with the agent, its format and the model's format
  */
 export function checkToolFormats(
@@ -201,7 +200,6 @@ function* penaltyChecks(
     };
 }
 
-/** The requirements of the signals that the run will have. */
 function* signalChecks(settings: SignalSettings, assignment: Assignment): Checks {
   for (const { checks } of wantedSignals(settings)) if (checks !== undefined) yield* checks(settings, assignment);
 }
@@ -300,13 +298,10 @@ function* sliceChecks({ by = [], tasks: count }: Recipe['evaluation'], tasks: Ta
   }
 }
 
-/** The fields of a task that can divide an evaluation, of its metadata and of its data. */
 function fieldsOf(task: Task): string[] {
   const names = Object.keys({ ...task.metadata, ...(isObject(task.data) ? task.data : {}) });
   return names.filter((name) => fieldText(task, name) !== undefined);
 }
-
-// The checks of a recipe's rollout settings.
 
 /** For more updates a loss must correct for the weights that played. */
 const MOST_UNCORRECTED = 4;

@@ -19,7 +19,6 @@ import {
 /** Runs of fewer updates are trials, in which the default of `warmupSteps` is not reached. */
 const FEW_UPDATES = 10;
 
-/** The parts of a recipe that are looked at. */
 type Settings = Pick<
   Recipe,
   | 'agents'
@@ -129,10 +128,7 @@ function onPolicy(loss: AnyLoss): unknown {
   return [gradients, aggregate, Math.min(1, correctionOf(loss)?.cap ?? 1)];
 }
 
-/**
- * The settings of a loss that change nothing if all ratios are 1: each step makes one update, with the weights that
- * played. They are found by comparing the loss with the one that has the setting's default.
- */
+/** Without effect if all ratios are 1 (one update a step): the loss equals the one with the setting's default. */
 function idleLossSettings(
   settings: ReturnType<typeof lossSettings>,
   { losses, ownLosses }: Pick<Recipe['lists'], 'losses' | 'ownLosses'>,

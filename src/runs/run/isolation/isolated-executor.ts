@@ -20,7 +20,6 @@ import {
 import { HeldTime } from '../../../teams/watchdog.js';
 import type { FromPlayer, PlayerSettings, ToPlayer } from './player-messages.js';
 
-/** The number of threads if the recipe gives none. */
 export const THREADS = 2;
 
 /**
@@ -36,7 +35,6 @@ export function isolatedExecutor(context: RolloutContext, code: RecipeCode, thre
   /** Threads that play one episode at a time, while they are free. */
   const idle: Player[] = [];
   const oneEach = pLimit(threads);
-  /** All threads that have not ended. */
   const living = new Set<Player>();
 
   const newPlayer = (): Player => {
@@ -112,19 +110,14 @@ function failed({ task, sample }: PlayRequest, { reason, message }: PlayerGoneEr
 /** The memory limit of a thread's objects in MB; a team that needs more has a leak. */
 const MOST_MEMORY_MB = 2048;
 
-/**
- * The time that the code of an aborted episode has to return. A thread waits a little longer before it gives that code
- * up, so its message within this time says that the code has returned.
- */
+/** A thread waits a little longer before it gives the code up: a message within this time says that it returned. */
 const RETURN_MS = 900;
 
-/** The one who waits for an episode. */
 interface Audience {
   readonly listener: EpisodeListener | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
-/** An episode that a thread plays. */
 interface EpisodeInThread {
   readonly resolve: (played: Episode) => void;
   readonly reject: (error: unknown) => void;
@@ -141,7 +134,6 @@ class PlayerGoneError extends Error {
   }
 }
 
-/** A thread that plays episodes, and the answers to its calls. */
 class Player {
   readonly #worker: Worker;
   readonly #policies: RolloutContext['policies'];
@@ -154,7 +146,6 @@ class Player {
   /** Whether the code of an aborted episode has not returned in time. The thread ends with its other episodes. */
   #isLast = false;
 
-  /** @param onExit is called when the thread has ended */
   constructor(
     settings: Omit<PlayerSettings, 'beats'>,
     { policies, warn = () => {} }: RolloutContext,
@@ -176,7 +167,6 @@ class Player {
     this.#watch = this.#watchBeats(beats, settings.timeoutMs);
   }
 
-  /** Whether the thread plays no further episodes. */
   get gone(): boolean {
     return this.#gone !== undefined || this.#isLast;
   }
@@ -243,7 +233,6 @@ class Player {
     this.#close(episode, ({ reject, audience }) => reject(audience.signal?.reason));
   }
 
-  /** Settles an episode, which is over. */
   #close(episode: number, settle: (open: EpisodeInThread) => void): void {
     const open = this.#episodes.get(episode);
     this.#episodes.delete(episode);

@@ -6,7 +6,6 @@ import type { Episode } from '@drmas/engine/nouns';
 import type { RecipeCode } from '../../../method/recipe.js';
 import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../../teams/rollout.js';
 
-/** The data that a thread gets when it starts. */
 export interface PlayerSettings extends RemoteSettings {
   readonly code: RecipeCode;
   /** A counter that increases while the thread's event loop runs, and the thread's number. */

@@ -28,7 +28,6 @@ const waiting = new Map<
 >();
 let calls = 0;
 
-/** Sends the request for a policy or an endpoint to the program. */
 function ask(policy: string, request: SpeakerRequest, signal?: AbortSignal) {
   return new Promise<Generation & Utterance>((resolve, reject) => {
     const call = calls++;

@@ -131,7 +131,6 @@ export function ablate(recipe: string | RecipeDefinition, options: AblateOptions
   return ablateIn(thisProcess, recipe, options);
 }
 
-/** `ablate` with a given function that executes the runs. */
 export async function ablateIn(
   place: RunPlace,
   recipe: string | RecipeDefinition,
@@ -160,7 +159,6 @@ export async function ablateIn(
   }
 }
 
-/** Trains the runs of a plan, and writes and returns their comparison. */
 async function performPlan(
   { host: machine, ...setup }: AblationSetup,
   plan: Comparison,
@@ -198,7 +196,7 @@ interface Comparison {
   readonly record: AblationRecord;
 }
 
-/** The runs of the options, each with its recipe. @throws RecipeError */
+/** @throws RecipeError */
 function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
   const { set = [], seeds = 5, firstSeed = 1, warmStartSeed } = options;
   const { definition, name } = loaded;
@@ -225,10 +223,7 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
   return { variants, runs: planned.map((run) => ({ ...run, recipe: resolve(run.overrides) })), record };
 }
 
-/**
- * Trains the runs, `together` at once. Runs with one warm start wait until the first of them has written it to the
- * cache.
- */
+/** `together` at once. Runs with one warm start wait until the first of them has written it to the cache. */
 async function performAll(
   setup: AblationSetup,
   runs: readonly ResolvedRun[],
@@ -248,7 +243,6 @@ async function performAll(
   return runs.flatMap(({ name }) => summaries.get(name) ?? []);
 }
 
-/** The values that the runs of one ablation share. */
 interface AblationSetup {
   readonly place: RunPlace;
   readonly loaded: LoadedRecipe;
@@ -256,9 +250,7 @@ interface AblationSetup {
   readonly host: Host;
 }
 
-/**
- * Trains or resumes one run to its end. A run that fails has a summary too. Only an interruption is an error.
- */
+/** Trains or resumes one run to its end. A run that fails has a summary too. Only an interruption is an error. */
 async function perform(
   { place, loaded, directory, host }: AblationSetup,
   planned: ResolvedRun,
@@ -294,7 +286,7 @@ async function perform(
   return summaryOf(planned, await run.events(), failure);
 }
 
-/** The caller's functions as a listener to one run. The run's lane opens when its warm start is in the cache. */
+/** The run's lane opens when its warm start is in the cache. */
 function listenerOf(
   planned: PlannedRun,
   { onEvent, onProgress, onNotice }: AblateOptions,
@@ -310,7 +302,7 @@ function listenerOf(
   };
 }
 
-/** Requires that a directory is free or holds the same run. @throws RunError if it holds another run */
+/** @throws RunError if the directory holds another run */
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
   const { record } = await RunDirectory.open(path);

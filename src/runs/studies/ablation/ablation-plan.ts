@@ -32,12 +32,10 @@ export interface PlannedRun {
 }
 
 export interface PlanOptions extends Compared {
-  /** Number of pairs. */
   readonly seeds: number;
   /** The seed of the first pair. A pair's warm start has the same seed unless `warmStartSeed` is given. */
   readonly firstSeed: number;
   readonly warmStartSeed?: number | undefined;
-  /** Overrides of every run. */
   readonly set: readonly string[];
   /** Whether the recipe with these overrides has a warm start. */
   readonly hasWarmStart: (overrides: readonly string[]) => boolean;
@@ -59,10 +57,7 @@ export function comparedOf({ vary = [], variants = [] }: ComparedOptions): Compa
 const isList = <T>(words: Readonly<Record<string, T>> | readonly string[]): words is readonly string[] =>
   Array.isArray(words);
 
-/**
- * Reads `advantage.type=grpo,drmas`. Commas inside brackets, braces and quotes belong to a value.
- * @throws RecipeError
- */
+/** Reads `advantage.type=grpo,drmas`. Brackets, braces and quotes protect commas. @throws RecipeError */
 export function parseVariation(text: string): Compared['vary'][number] {
   const at = text.indexOf('=');
   const key = text.slice(0, Math.max(0, at)).trim();
@@ -72,10 +67,7 @@ export function parseVariation(text: string): Compared['vary'][number] {
   return { key, values };
 }
 
-/**
- * Parses `long=warmStart.steps=800,training.steps=20`: a name and its overrides. A name alone is the unchanged recipe.
- * @throws RecipeError
- */
+/** Parses `long=warmStart.steps=800,training.steps=20`; a name alone is the unchanged recipe. @throws RecipeError */
 export function parseBundle(text: string): Variant {
   const at = text.indexOf('=');
   const name = (at < 0 ? text : text.slice(0, at)).trim();

@@ -32,7 +32,6 @@ export interface DemonstrateOptions {
   readonly minScore?: number | undefined;
   readonly set?: readonly string[] | undefined;
   readonly seed?: number | undefined;
-  /** The new file. */
   readonly out: string;
   /** Asks the person at the terminal, if an asked agent has no frozen model. */
   readonly person: Answerer;
@@ -46,12 +45,10 @@ export interface DemonstrationRequest {
   readonly speaker: string;
   readonly agents: readonly string[];
   readonly tasks: Tasks;
-  /** The training tasks to play. */
   readonly chosen: readonly Task[];
   readonly samples: number;
   readonly minScore: number;
   readonly out: string;
-  /** Whether several tasks are played at once. */
   readonly together: boolean;
   readonly stage: Stage;
   readonly warnings: readonly string[];
@@ -101,17 +98,13 @@ class Stage {
     return this.#controller.signal;
   }
 
-  /** Ends the task in play. */
   leave(reason: Error): never {
     this.#controller.abort(reason);
     throw reason;
   }
 }
 
-/**
- * Resolves the request and reads the tasks. It creates no file and asks nobody.
- * @throws RecipeError, TaskError, RunError with the wrong value
- */
+/** Creates no file and asks nobody. @throws RecipeError, TaskError, RunError with the wrong value */
 export async function requestDemonstrations(
   source: string,
   given: Speaker | undefined,
@@ -255,7 +248,6 @@ export async function recordTeam(
 interface PlayedTasks {
   readonly groups: readonly (EpisodeGroup | undefined)[];
   readonly leftOut: number;
-  /** The error that ended the play. */
   readonly stop?: unknown;
   readonly isInterrupted: boolean;
 }
@@ -332,7 +324,6 @@ function factsOf(
   };
 }
 
-/** The error of a recording without demonstrations. */
 function nothingLeft(
   { episodes, below, failed, leftOut, scores, failure }: Demonstrated,
   { stop }: PlayedTasks,

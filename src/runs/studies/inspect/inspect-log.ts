@@ -27,18 +27,14 @@ import {
 } from '../../../method/advantage.js';
 import type { Log } from './collect-turns.js';
 
-/** An agent of a log. */
 export interface LoggedAgent extends Omit<AgentRewards, 'groupSpread'> {
   /** The share of turns with a penalty. */
   readonly penalised: number;
-  /**
-   * Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns. Null if no group has enough spread.
-   */
+  /** Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns. Null if no group has enough spread. */
   readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
   /** The share of its squared GRPO scores that its own rewards explain, 0..1. Null if there are too few turns. */
   readonly ownShare: number | null;
   readonly calls: AgentCalls;
-  /** A sentence that explains its inflation under GRPO. */
   readonly explanation: string;
 }
 

@@ -19,7 +19,6 @@ export interface LoggedTurn {
   readonly advantage: number | undefined;
 }
 
-/** Reads the rows of one kind of log. */
 export interface Layout {
   readonly name: string;
   /** Whether every file is a step of its own. */
@@ -52,7 +51,6 @@ export type Recognised =
 /** The agent of logs with only one agent. */
 const ONLY_AGENT = 'agent';
 
-/** The layout of a log by its first row. Undefined if it is unknown. */
 export function recognise(row: LogRow): Recognised | undefined {
   for (const layout of [episodes, rllmEpisodes, traces]) if (layout.fits(row)) return layout;
   return rolloutsOfVerifiers(row) ?? generationsOfVerl(row) ?? completionsOfTrl(row);
@@ -158,10 +156,7 @@ function rolloutsOfVerifiers(row: LogRow): Recognised | undefined {
   return { name: 'verifiers rollouts (prime-rl)', fields, notices: [] };
 }
 
-/**
- * verl's `rollout_data_dir/<step>.jsonl` (facts from verl-project/verl, verl/trainer/ppo/ray_trainer.py and pull
- * request 916).
- */
+/** verl's `rollout_data_dir/<step>.jsonl` (verl-project/verl, verl/trainer/ppo/ray_trainer.py, pull request 916). */
 function generationsOfVerl(row: LogRow): Recognised | undefined {
   if (!('input' in row && 'output' in row) || typeof row.score !== 'number') return undefined;
   const fields = { task: 'input', reward: 'score', ...optional(row, { step: 'step' }) };
@@ -191,7 +186,6 @@ function completionsOfTrl(row: LogRow): Recognised | undefined {
 const optional = <Names extends Record<string, string>>(row: LogRow, names: Names): Partial<Names> =>
   Object.fromEntries(Object.entries(names).filter(([, field]) => typeof row[field] === 'number')) as Partial<Names>;
 
-/** Reads a flat log by its fields. */
 export function flatLayout(name: string, fields: Fields, notices: readonly string[]): Layout {
   let row = 0;
   const rewardFields = typeof fields.reward === 'string' ? [fields.reward] : fields.reward;

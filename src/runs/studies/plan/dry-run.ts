@@ -61,7 +61,6 @@ interface PolicyPlan {
 
 export interface RunPlan {
   readonly recipe: string;
-  /** The backend of the recipe. */
   readonly backend: BackendSpec['type'];
   /** Each backend with its policies, if there are several. */
   readonly backends?: readonly { readonly type: BackendSpec['type']; readonly policies: readonly string[] }[];
@@ -70,9 +69,7 @@ export interface RunPlan {
   readonly tokens: TokenBudget & { readonly warmStart: number };
   /** Undefined if the model's sizes are not known here. */
   readonly policies: Readonly<Record<string, PolicyPlan | undefined>>;
-  /**
-   * Bytes in this process: bases that adapters share, keys and values, and the total. Absent if a server computes.
-   */
+  /** Bytes in this process: bases that adapters share, keys and values, and the total. Absent if a server computes. */
   readonly memory?: MemoryPlan['total'];
   /** The same by device, if policies are placed on several. */
   readonly memoryByDevice?: Readonly<Record<string, NonNullable<MemoryPlan['total']>>>;
@@ -216,10 +213,7 @@ async function rehearse(
   }
 }
 
-/**
- * A model whose answers repeat tokens of the prompt, so that its tokenizer can decode them. If the prompt demands JSON
- * of a schema, its answer fits: the program reads it, and calls the agents that come next.
- */
+/** Its answers repeat tokens of the prompt, so that its tokenizer decodes them, or fit a schema that it demands. */
 function rehearsed({ tokenizer, context }: KnownModel): PlayableHandle {
   let turn = 0;
   const jsonFor = (prompt: readonly number[]) => {
@@ -342,7 +336,6 @@ function plannedPolicies(
   });
 }
 
-/** How many agents a policy has. */
 const agentsOf = (recipe: Recipe, policy: string): number =>
   Object.values(recipe.assign).filter((assigned) => assigned === policy).length;
 
@@ -410,8 +403,6 @@ function missingNotes(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): 
   ];
 }
 
-// Facts about models without a download.
-
 /** The facts that are known about a model without a download. */
 interface KnownModel extends SizedModel {
   /** The number of parameters, if there is no config to compute it from. */
@@ -420,11 +411,9 @@ interface KnownModel extends SizedModel {
   readonly isHere: boolean;
   /** A sentence about the missing facts, with the reason. */
   readonly unknown?: string | undefined;
-  /** The adapter on the model, if it has one. */
   readonly adapter?: AdapterSettings | undefined;
 }
 
-/** The settings of an adapter; undefined for other models. */
 async function adapterOf(model: ModelSpec): Promise<AdapterSettings | undefined> {
   if (model.type !== 'lora') return undefined;
   return 'from' in model ? (await readAdapterDescription(nodeFiles, model.from)).settings : model;

@@ -11,7 +11,6 @@ import { tokenBudget } from './token-budget.js';
 export interface ForecastRequest {
   /** Play tasks with the models, without training. */
   readonly play?: Pick<ProbeOptions, 'tasks' | 'checkpoint'> | undefined;
-  /** Receives the warm start's events. */
   readonly onWarmup?: (event: Warmup) => void;
 }
 
@@ -25,10 +24,7 @@ export interface RunForecast extends RunPlan {
   readonly played?: ProbeReport;
 }
 
-/**
- * Forecasts a recipe's run. Writes nothing but the warm start's cache. Played figures replace counted ones.
- * @throws the errors of opening a run; the signal's reason if interrupted
- */
+/** Writes only the warm start's cache. @throws the errors of opening a run; the signal's reason if interrupted */
 export async function forecastRun(
   requested: Recipe,
   host: Host,

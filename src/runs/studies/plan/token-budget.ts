@@ -9,9 +9,7 @@ import { estimatorOf, pricesOf, type Recipe } from '../../../method/recipe.js';
 /** An agent's calls and tokens in an episode, on average. */
 export interface AgentUse {
   readonly calls: number;
-  /** Tokens of a prompt. */
   readonly promptTokens: number;
-  /** Tokens of a response. */
   readonly responseTokens: number;
 }
 
@@ -57,7 +55,6 @@ function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
   ] as const;
 }
 
-/** Counts the episodes of all evaluations of a run. */
 export const evaluationEpisodes = (recipe: Recipe): number =>
   evaluationRounds(recipe).reduce((sum, { rounds, episodes }) => sum + rounds * episodes, 0);
 
@@ -75,7 +72,6 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
   );
 }
 
-/** The extra rollouts of a step for the recipe's signals. */
 export function extraRollouts(
   {
     advantage,
@@ -129,10 +125,7 @@ function played({ calls, promptTokens, responseTokens }: AgentUse, epochs: numbe
   return { read, written, trained: epochs * (read + written) };
 }
 
-/**
- * The budget of a run. Tasks that a filter plays as replacements are not counted.
- * @param evaluated The use in evaluations, if it differs from training
- */
+/** Without tasks that a filter plays as replacements. @param evaluated The use in evaluations, if it differs */
 export function tokenBudget(
   recipe: Recipe,
   use: Readonly<Record<string, AgentUse>>,

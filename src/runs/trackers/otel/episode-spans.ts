@@ -74,7 +74,6 @@ export class EpisodeSpans {
 }
 
 interface EpisodeOptions extends Pick<Options, 'texts'> {
-  /** The name of the episode. */
   readonly conversation: string;
 }
 
@@ -180,7 +179,6 @@ const providerOf = ({ endpoint }: AnsweredTurn) => (endpoint === undefined ? 'dr
 
 const inputTokens = ({ prompt, endpoint }: AnsweredTurn): number => endpoint?.promptTokens ?? prompt.length;
 
-/** A turn as a model's answer to a chat. */
 function chatAttributes(turn: AnsweredTurn, texts: boolean): Attributes {
   return {
     'gen_ai.operation.name': 'chat',

@@ -106,7 +106,6 @@ class RunSpan {
   }
 }
 
-/** The plain fields of an event. */
 function attributesOf(event: RunEvent): Api.Attributes {
   const plain = Object.entries(event).filter(
     ([key, value]) =>

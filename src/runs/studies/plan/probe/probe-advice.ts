@@ -21,7 +21,6 @@ export interface Advice {
   /** `stops`: reinforcement will not help without a change. `hinders`: it will be slow or unstable. */
   readonly weight: 'stops' | 'hinders';
   readonly says: string;
-  /** The change that would help. */
   readonly remedy: string;
 }
 
@@ -30,10 +29,7 @@ const NEARLY_ALL = 0.95;
 const MOST = 0.5;
 const FEW = 0.3;
 const HARDLY_ANY = 0.05;
-/**
- * The largest advantage of a turn among G siblings that its own group normalises: (G - 1) / sqrt(G), 2.5 for 8, 7.7 for
- * 61.
- */
+/** A turn among G siblings normalised by its group has at most (G - 1) / sqrt(G): 2.5 for 8, 7.7 for 61. */
 const LARGE = 10;
 
 /** The advice about a recipe, most important first. Empty if nothing prevents learning. */

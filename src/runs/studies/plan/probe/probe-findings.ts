@@ -51,11 +51,9 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread' | 'rewar
   readonly measuredInflation?: number;
   /** The measured minus the predicted inflation: the covariance of the lemma. */
   readonly covariance?: number;
-  /** A sentence that explains its predicted inflation under the recipe's estimator. */
   readonly explanation?: string;
 }
 
-/** An agent's turns under one estimator. */
 export interface EstimatorFindings {
   /** The predicted inflation (Lemma 4.2). Null if no group has enough spread. */
   readonly inflation: number | null;
@@ -70,10 +68,7 @@ export interface ProbeFindings {
   readonly tasks: number;
   readonly groupSize: number;
   readonly episodes: number;
-  /**
-   * Mean success over tasks (`successOf`), with a bootstrap interval over tasks. `best` is the mean of each task's
-   * best.
-   */
+  /** Mean over tasks (`successOf`), with a bootstrap interval over tasks. `best`: the mean of each task's best. */
   readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
   readonly best: number;
   /** Mean reward of the team over tasks. */
@@ -100,12 +95,10 @@ export interface ProbeFindings {
   readonly ownRewards: Readonly<Record<string, number>>;
   /** Mean of each of the team's metrics over the episodes that have it. Absent if the team has no metrics. */
   readonly metrics?: Readonly<Record<string, number>>;
-  /** Counts of failed episodes by reason. */
   readonly failures: Readonly<Record<string, number>>;
 }
 
 /**
- * The findings from played groups.
  * @param measured The measured inflation of agents, if the recipe measures it
  * @throws ArgumentError if the estimator needs inputs that these episodes lack
  */

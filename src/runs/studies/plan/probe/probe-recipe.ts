@@ -47,9 +47,7 @@ export interface RunProjection {
   /** The most bytes that this process has used so far: the models, playing a step, and its backward pass. */
   readonly memory: number;
   readonly time: RunTime;
-  /** Calls and tokens of each agent in the played episodes. */
   readonly use: Readonly<Record<string, AgentUse>>;
-  /** Tokens of the run, projected from the played episodes. */
   readonly tokens: TokenBudget;
 }
 
@@ -60,10 +58,7 @@ export interface ProbeReport extends ProbeFindings {
   readonly worthwhile: boolean;
   readonly advice: readonly Advice[];
   readonly projection: RunProjection;
-  /**
-   * The best episode, the worst, and one with an invalid output or many turns. Advantages are by the recipe's
-   * estimator.
-   */
+  /** The best, the worst, and one with an invalid output or many turns. Advantages are by the recipe's estimator. */
   readonly examples: readonly StoredEpisode[];
 }
 
