@@ -6,7 +6,6 @@ import type { Flag, ValuesOfFlags } from './flags.js';
 export interface Argument<Value = unknown> {
   readonly name: string;
   readonly description: string;
-  /** The number of words. */
   readonly words: 'one' | 'none or one' | 'any number';
   /** Carries the type of the value; the property is never set. */
   readonly value?: Value;
@@ -50,7 +49,6 @@ interface CommandDefinition<Arguments extends readonly Argument[], Flags extends
   readonly shortFor?: string;
 }
 
-/** A command with any arguments and flags. */
 export type Command = CommandDefinition<readonly Argument[], Readonly<Record<string, Flag>>>;
 
 export function defineCommand<
@@ -73,7 +71,6 @@ export function argumentText({ name, words }: Argument): string {
 export const currentFlags = ({ flags }: Command): [string, Flag][] =>
   Object.entries(flags).filter(([, { replacedBy }]) => replacedBy === undefined);
 
-/** A command with its arguments and its required flags. */
 export function usageOf({ name, arguments: args, flags }: Command): string {
   const needed = Object.entries(flags).filter(([, { required }]) => required === true);
   return [

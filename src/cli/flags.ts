@@ -80,14 +80,12 @@ export const cards = (description: string): Flag<number | undefined> => ({
   },
 });
 
-/** Words separated by commas. */
 export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
   value,
   description,
   parse: (words) => words.split(',').map((word) => word.trim()),
 });
 
-/** A flag that may be typed several times. */
 export const repeated = (value: string, description: string): Flag<readonly string[]> => ({
   value,
   description,
@@ -110,7 +108,6 @@ function atLeast(low: number) {
   };
 }
 
-/** A flag that had another name in the previous version. */
 export const formerly = <Value>(formerKey: string, flag: Flag<Value>): Flag<Value> => ({ ...flag, formerKey });
 
 /** A flag of the previous version, without a value, that another command or flag replaces. */
@@ -119,7 +116,6 @@ export const replaced = (replacedBy: string): Flag<boolean | undefined> => ({
   replacedBy,
 });
 
-// Flags of several commands.
 export const json = toggle('print events as JSON lines on stdout, and nothing else');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');
 export const allowHost = repeated(
@@ -174,10 +170,7 @@ export function withDevice<Flags extends { readonly set: readonly string[]; read
   return wanted === undefined ? flags : { ...flags, set: [...flags.set, `backend.device=${wanted}`] };
 }
 
-/**
- * Moves the model to the overrides of the recipe, before those that `--set` gives: these may refine it. A model's path
- * is relative to the working directory, as all paths on a command line are.
- */
+/** Before the overrides of `--set`, which may refine it. Its path is relative to the working directory. */
 export function withModel<Flags extends { readonly set: readonly string[]; readonly model?: string }>({
   model: path,
   ...flags

@@ -37,10 +37,7 @@ export function openDashboard(say: (message: string) => void): OpenedDashboard {
   };
 }
 
-/**
- * Passes on the path that the parent process sends to `show`. The path may arrive before this is called: Node keeps
- * messages until somebody listens.
- */
+/** The path that the parent sends to `show`. It may arrive before this call: Node keeps messages for a listener. */
 export function awaitRun(process: NodeJS.Process, show: (run: string) => void): void {
   process.on('message', (run) => {
     if (typeof run === 'string') show(run);

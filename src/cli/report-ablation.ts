@@ -15,7 +15,6 @@ export interface AblationView extends Pick<AblateOptions, 'onStart' | 'onBegin' 
   interrupted(next: string): void;
 }
 
-/** The flags of `ablate` and `compare`. */
 export interface AblationFlags
   extends Pick<
     AblateOptions,
@@ -27,7 +26,6 @@ export interface AblationFlags
   readonly json?: boolean;
 }
 
-/** The differences between `ablate` and `compare`. */
 export interface AblationKind {
   /** The command that resumes it. */
   readonly command: string;

@@ -12,7 +12,6 @@ import { nearPath } from './reporter/text-layout.js';
 export type Reporting = Pick<TrainOptions, 'sinks' | 'onNotice' | 'onProgress' | 'onStart' | 'signal' | 'protect'>;
 
 /**
- * Trains and reports as JSON lines to a program, or through a reporter to a person.
  * @param requestOf The words that request the same recipe
  * @param flags Flags to repeat in the command that resumes the run
  */

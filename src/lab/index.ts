@@ -7,7 +7,6 @@ import type { KnownLoss } from '@drmas/engine/loss';
 import { counterfactual } from './counterfactual/counterfactual.js';
 import { ktoLoss } from './kto/kto.js';
 
-/** The estimators of the lab. */
 export const labEstimators = [counterfactual] as const;
 
 /** The losses of the lab, each with its module. */

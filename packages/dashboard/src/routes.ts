@@ -1,10 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** The parts of a run's page. */
 export const tabs = ['overview', 'agents', 'episodes', 'talk', 'tables', 'recipe'] as const;
 export type Tab = (typeof tabs)[number];
 
-/** The view that the address names. */
 export type Route =
   | { readonly page: 'runs' }
   | { readonly page: 'run'; readonly name: string; readonly tab: Tab; readonly query: Readonly<Record<string, string>> }

@@ -15,7 +15,6 @@ export interface HeardRun {
   readonly complete: boolean;
 }
 
-/** The data that the page has received. */
 export interface Heard {
   readonly list: FeedMessages['list'] | undefined;
   readonly runs: ReadonlyMap<string, HeardRun>;
@@ -43,7 +42,6 @@ const silent = (name: string): HeardRun => ({
   complete: false,
 });
 
-/** The data after a further message. */
 function after(heard: Heard, message: FeedMessage): Heard {
   if (message.type === 'list') return { ...heard, list: message.data, problem: undefined };
   if (message.type === 'failed') return { ...heard, problem: message.data.message };

@@ -13,7 +13,6 @@ import { onRay, withRay } from '../with-ray.js';
 /** Jobs that are submitted and watched concurrently. Ray starts as many of them as it has CPUs for. */
 const JOBS_AT_ONCE = 64;
 
-/** Trains variants of a recipe over paired seeds and compares them. Given an ablation's directory, it resumes that. */
 export const ablate = defineCommand({
   name: 'ablate',
   description: 'compare variants of a recipe over paired seeds, with intervals',

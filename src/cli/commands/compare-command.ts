@@ -25,7 +25,6 @@ import { nextCommands } from '../reporter/text-layout.js';
 /** The default comparison: rewards normalised for each agent, and over all agents. */
 const ESTIMATORS = 'advantage.type=drmas,grpo';
 
-/** An ablation of one pair: trains variants with one seed from one warm start and shows them side by side. */
 export const compare = defineCommand({
   name: 'compare',
   shortFor: 'drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1',

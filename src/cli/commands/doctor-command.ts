@@ -24,7 +24,6 @@ import { cache } from './upkeep/cache-command.js';
 import { server } from './upkeep/server-command.js';
 import { verify } from './upkeep/verify-command.js';
 
-/** The facts about this machine that `drmas doctor` shows. */
 interface Diagnosis {
   readonly drmas: string;
   readonly node: string;
@@ -41,7 +40,6 @@ interface Diagnosis {
   /** The reason why slower kernels are in use; null for the fastest ones. */
   readonly notice: string | null;
   readonly compiler: string;
-  /** The GPU that WebGPU finds. */
   readonly gpu: GpuReport;
   /** On Linux, the Vulkan loader and drivers, which WebGPU needs. */
   readonly vulkan: VulkanParts | null;
@@ -52,7 +50,6 @@ interface Diagnosis {
   readonly cache: string;
   readonly cacheWritable: boolean;
   readonly workingDirectoryWritable: boolean;
-  /** The GGUF files that Ollama and LM Studio have on disk. */
   readonly models: readonly (ModelOnDisk & {
     /** Why drmas cannot read it; null if it can. */ readonly problem: string | null;
   })[];
@@ -232,10 +229,7 @@ const DRIVER =
   'For NVIDIA install its driver with Vulkan (Debian: nvidia-vulkan-icd; Ubuntu: libnvidia-gl-VERSION; in a container ' +
   'NVIDIA_DRIVER_CAPABILITIES=all), for AMD and Intel mesa-vulkan-drivers';
 
-/**
- * The missing step before a GPU can compute here; undefined if one computes.
- * @param vulkan Undefined on systems whose GPUs do not use Vulkan
- */
+/** Undefined if a GPU computes. @param vulkan Undefined on systems whose GPUs do not use Vulkan */
 export function gpuAdvice(
   gpu: GpuReport,
   vulkan: VulkanParts | undefined,

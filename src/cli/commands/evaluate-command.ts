@@ -25,10 +25,6 @@ import { evaluationLines } from '../reporter/score-printer.js';
 import { StatusLines, screenOf } from '../reporter/screen.js';
 import { percent } from '../reporter/text-layout.js';
 
-/**
- * Plays held-out tasks with a checkpoint of a run, or with a recipe's models before training. Stores the episodes in
- * the run's directory, or in a file below `runs/`.
- */
 export const evaluate = defineCommand({
   name: 'evaluate',
   description: 'evaluate a run, or a recipe before any training, on held-out tasks',

@@ -87,7 +87,6 @@ async function profileOf(
 /** Episodes that are searched for an example, and the greatest length of the example in characters. */
 const [EXAMPLE_EPISODES, LONGEST_EXAMPLE] = [32, 600];
 
-/** The agent's turns in the last evaluation. */
 async function recentTurns(run: RunDirectory, agent: string): Promise<readonly StoredTurn[]> {
   const directory = join(run.path, EPISODES);
   const last = (await nodeFiles.list(directory)).findLast((name) => name.startsWith('evaluation-'));
@@ -101,10 +100,7 @@ const toolsIn = (turns: readonly StoredTurn[]): readonly Tool[] => [
   ...new Map(turns.flatMap(({ tools = [] }) => tools.map((tool) => [tool.name, tool] as const))).values(),
 ];
 
-/**
- * The agent's shortest conversation without a call of a tool, without its system prompt. If there is none, or it is too
- * long, a user's message to fill in.
- */
+/** The shortest without a call of a tool or a system prompt; if none, or too long, a user's message to fill in. */
 function exampleIn(turns: readonly StoredTurn[], prompt: string | undefined): readonly Message[] {
   const conversations = turns.map(({ messages: [first, ...rest] }) => {
     const isPrompt = first?.role === 'system' && first.content === prompt;
@@ -174,7 +170,6 @@ interface ExportedPolicy {
   /** The directory as the person typed it. */
   readonly to: string;
   readonly format: ExportFormat;
-  /** The names of its files. */
   readonly files: readonly string[];
   /** The adapter's base model. */
   readonly base?: string;
@@ -185,7 +180,6 @@ interface ExportedPolicy {
   readonly tools: readonly Tool[];
 }
 
-/** The lines that show how to use an exported policy. */
 function howToUse(exported: ExportedPolicy): string[] {
   if (exported.format === 'gguf')
     return [...withLlama(exported), ...withTools(exported).flatMap((block) => ['', ...block])];
@@ -315,7 +309,6 @@ function withTools({ tools, format, profile }: ExportedPolicy): string[][] {
   return [[...use, `  ${JSON.stringify(tools.map((tool) => ({ type: 'function', function: tool })))}`]];
 }
 
-/** Messages as a literal of JavaScript and Python. */
 function literal(messages: readonly Message[]): string {
   const written = messages.map(({ role, content }) => `{"role": "${role}", "content": ${JSON.stringify(content)}}`);
   return `[${written.join(', ')}]`;

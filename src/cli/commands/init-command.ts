@@ -46,7 +46,6 @@ const LANGUAGE_MODEL = {
    does not keep to the form of an answer needs demonstrations: \`trace\` and \`warmStart\`.`,
 };
 
-/** The model of a project. */
 interface ProjectModel {
   /** Its path or name in the recipe. */
   readonly path: string;
@@ -54,7 +53,6 @@ interface ProjectModel {
   readonly here: boolean;
 }
 
-/** The files of a project, and the lines that say what to do next. */
 interface Project {
   /** Files that belong together. If one of them exists, `init` writes nothing. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
@@ -162,7 +160,7 @@ const isLink = (path: string): Promise<boolean> =>
   );
 
 /**
- * Looks a model up and reads its header, but no weights. A relative path starts at the project from here on.
+ * Reads a header, but no weights. A relative path starts at the project from here on.
  * @throws ArgumentError, CheckpointError if there is no such model, or if drmas cannot compute it, with the reason
  */
 async function modelOf(named: string, target: string, environment: NodeJS.ProcessEnv): Promise<ProjectModel> {
@@ -179,7 +177,6 @@ async function modelOf(named: string, target: string, environment: NodeJS.Proces
   return { path: path.startsWith('../') ? path : `./${path}`, here: true };
 }
 
-/** The project of the template: on a model, or with a toy. */
 function teamProject(target: string, { scripts, extension }: PlannedManifest, model?: ProjectModel): Project {
   const words = model === undefined ? TOY : LANGUAGE_MODEL;
   const values: readonly (readonly [placeholder: string, value: string])[] = [
@@ -269,7 +266,6 @@ function exampleProject(target: string, example: string, { scripts, extension }:
   };
 }
 
-/** A file of the template, filled in for this project. */
 function filled(
   text: string,
   values: readonly (readonly [placeholder: string, value: string])[],
@@ -283,7 +279,6 @@ function filled(
     .replace('"*.ts"', '"*.mts"');
 }
 
-/** A text that calls the scripts by their names in this project. */
 const withNames = (text: string, scripts: PlannedManifest['scripts']): string =>
   Object.entries(scripts).reduce(
     (all, [purpose, name]) =>

@@ -82,10 +82,7 @@ async function logAt(path: string): Promise<LogFiles> {
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });
 }
 
-/**
- * The only run of a folder; undefined for a folder without runs.
- * @throws RunError for a run without episodes, and for a folder of several runs; it names one of them
- */
+/** Undefined without runs. @throws RunError for a run without episodes, or several runs; it names one of them */
 function onlyRun(path: string, below: readonly string[]): string | undefined {
   if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
   const [run, ...others] = below

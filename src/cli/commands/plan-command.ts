@@ -50,7 +50,6 @@ const flags = {
 
 type PlanFlags = Partial<ValuesOfFlags<typeof flags>>;
 
-/** Forecasts a run before it starts, and checks whether it can learn. */
 export const plan = defineCommand({
   name: 'plan',
   description: 'forecast tokens, memory and time of a run, and check whether it can learn',

@@ -51,7 +51,6 @@ const files = defineCommand({
   },
 });
 
-/** A file of a task source. */
 interface TaskFile {
   readonly file: string;
   /** The path of the source's settings in the recipe. */
@@ -62,7 +61,6 @@ interface TaskFile {
 
 interface FoundFile extends TaskFile {
   readonly here: boolean;
-  /** A sentence for people. */
   readonly state: string;
 }
 

@@ -50,10 +50,7 @@ export const runs = defineCommand({
   },
 });
 
-/**
- * The run directories in a folder, also inside ablations; the folder itself if it is a run.
- * @throws RunError when the folder was named and cannot be read
- */
+/** Also inside ablations; the folder itself if it is a run. @throws RunError if a named one cannot be read */
 async function runPaths(folder: string | undefined): Promise<string[]> {
   if (folder === undefined && !(await nodeFiles.exists(RUNS))) return [];
   return (await findRuns(folder ?? RUNS)).runs.map((run) => run.path);

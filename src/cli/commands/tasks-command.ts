@@ -11,7 +11,6 @@ import { grouped, wrap } from '../reporter/text-layout.js';
 /** The tasks that are shown of a family without an end. */
 const SOME = 20;
 
-/** Lists the tasks of a recipe, by default those that are held out. */
 export const tasks = defineCommand({
   name: 'tasks',
   description: 'list the tasks of a recipe that are held out, or those of training',

@@ -15,7 +15,6 @@ export interface Example {
   readonly packages: readonly string[];
 }
 
-/** The names of the examples. */
 export const exampleNames = (): string[] =>
   readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() || extname(entry.name) === '.ts')

@@ -19,7 +19,6 @@ interface Manifest {
   readonly exampleDependencies?: Entries;
 }
 
-/** A package.json to write. */
 export interface PlannedManifest {
   readonly text: string;
   /** The extension of TypeScript files that are ES modules in this project. */
@@ -37,7 +36,6 @@ export interface ProjectKind {
   readonly packages: readonly string[];
 }
 
-/** The scripts for a recipe file. */
 export const recipeScripts = (file: string): Entries => ({
   train: `drmas train ${file}`,
   plan: `drmas plan ${file} --play`,
@@ -45,7 +43,6 @@ export const recipeScripts = (file: string): Entries => ({
   watch: 'drmas watch',
 });
 
-/** The project of the template. */
 export const templateKind: ProjectKind = {
   scripts: (extension) => ({
     ...recipeScripts(`team.${extension}`),
@@ -55,7 +52,6 @@ export const templateKind: ProjectKind = {
   packages: [],
 };
 
-/** A new package.json. */
 export function newManifest(target: string, kind: ProjectKind): PlannedManifest {
   const scripts = kind.scripts('ts');
   const names = Object.fromEntries(Object.keys(scripts).map((name) => [name, name]));
@@ -63,7 +59,6 @@ export function newManifest(target: string, kind: ProjectKind): PlannedManifest 
   return { text: `${JSON.stringify(manifest, null, 2)}\n`, extension: 'ts', scripts: names, added: [] };
 }
 
-/** The directory's name as a package name. */
 export const projectName = (target: string): string =>
   basename(target)
     .normalize('NFKD')
@@ -73,8 +68,7 @@ export const projectName = (target: string): string =>
     .replaceAll(/^-+|-+$/g, '') || 'team';
 
 /**
- * The existing package.json with the missing scripts and packages added. A script whose name is taken gets the prefix
- * `drmas:`, and a number if that name is taken too.
+ * A script whose name is taken gets the prefix `drmas:`, and a number if that name is taken too.
  * @throws ArgumentError when the file cannot be read
  */
 export function extendedManifest(target: string, kind: ProjectKind): PlannedManifest {

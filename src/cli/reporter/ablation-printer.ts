@@ -9,7 +9,6 @@ import { columnTables, duration, percent, short, significant, table, wrap } from
 /** `no score` if the reward of each episode failed. */
 export const scoreText = (score: number | undefined) => (score === undefined ? 'no score' : percent(score));
 
-/** One line for a run that has ended. */
 export function endedLine(run: RunSummary): string {
   const { variant, seed, status, message, start, score, unscored, spikes } = run;
   const who = `${variant}, pair ${seed}`;
@@ -81,7 +80,6 @@ function agentTable(variants: readonly VariantSummary[]): string[] {
   ];
 }
 
-/** The metrics of the last evaluations, and their rewards with the named parts, with a column for each variant. */
 function measureTables(variants: readonly VariantSummary[], width: number): string[] {
   const done = variants.filter(({ runs }) => runs > 0);
   const names = (of: (variant: VariantSummary) => object) => [...new Set(done.flatMap((one) => Object.keys(of(one))))];

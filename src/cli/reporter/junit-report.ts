@@ -2,7 +2,6 @@ import type { ScoredEvaluation } from '@drmas/engine/events';
 import { percent } from './text-layout.js';
 
 /**
- * A score that must not be lower, as JUnit XML with one test case, for the reports of a CI.
  * @param subject The run or the recipe, as it was typed
  * @param atLeast From 0 to 1
  */

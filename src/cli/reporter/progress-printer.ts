@@ -199,17 +199,12 @@ export function measureLines(event: EvaluationEvent, width: number, run?: readon
   return measures.length === 0 ? [] : [`  ${shortened(measures, width - 2)}`];
 }
 
-/** The line below the evaluation that is the best so far. */
 export const bestLine = ({ by, score }: BestEvaluation): string =>
   `  the best so far (${by} ${significant(score)}): its checkpoint stays`;
 
-/** The reason why a run ends before its last step. */
 export const stopText = ({ step, message }: EarlyStop): string => `ending after step ${step}: ${message}`;
 
-/**
- * The first failure of a kind in full, with advice, so that a mistake in a team is visible at once.
- * @param isKnown Whether a warning has already shown its message and its place
- */
+/** With advice. @param isKnown Whether a warning has already shown its message and its place */
 export function failureLines(
   { step, task, episode, reason, message, stack }: EpisodeFailed,
   width: number,
@@ -231,7 +226,6 @@ export function warmupLines(status: StatusLines, width: number): (event: Warmup)
   };
 }
 
-/** The events of a run so far, by their kind. */
 export interface RunHistory {
   readonly started: (RunStarted & Pick<RunEvent, 'time'>) | undefined;
   /** The warm start's events, unless an earlier command recorded them: they come from the cache. */
@@ -243,10 +237,8 @@ export interface RunHistory {
   readonly spikes: readonly Spike[];
   /** The best evaluation whose checkpoint the run keeps. */
   readonly best: BestEvaluation | undefined;
-  /** The step of the last checkpoint. */
   readonly checkpoint: number | undefined;
   readonly failedEpisodes: number;
-  /** The number of failed episodes by reason. */
   readonly failures: Readonly<Record<string, number>>;
 }
 
@@ -263,7 +255,6 @@ export const emptyHistory: RunHistory = {
   failures: {},
 };
 
-/** The history with one more event. */
 export function remember(history: RunHistory, event: RunEvent): RunHistory {
   switch (event.type) {
     case 'run.started':

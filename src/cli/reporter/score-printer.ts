@@ -71,7 +71,6 @@ export function evaluationLines(event: ScoredEvaluation, width: number): string[
   ];
 }
 
-/** Scores, with intervals or without. */
 type Scores = NonNullable<EvaluationEvent['benchmarkMean']> & Partial<EvaluationScores>;
 
 function scoreCells(scores: Scores): string[] {
@@ -87,8 +86,6 @@ function scoreCells(scores: Scores): string[] {
 const points = (fraction: number) => (100 * fraction).toFixed(1);
 
 const rangeText = ({ low, high }: Interval, show: (value: number) => string) => `[${show(low)}, ${show(high)}]`;
-
-// The tokens of agents, and their cost if a policy has a price.
 
 /** The tokens of a run or an evaluation by agent, in total and per episode. */
 export function spendingLines({ agents, episodes, seconds, updated, ...all }: RunSpending, width: number): string[] {

@@ -4,7 +4,6 @@ import { type Secret, visible } from '@drmas/engine/host';
 /** A terminal, a file or a pipe for lines, and its abilities. */
 export interface Screen {
   write(text: string): void;
-  /** Columns of a line. */
   readonly width: number;
   /** Whether a line can be overwritten, as in a terminal. */
   readonly live: boolean;
@@ -107,10 +106,7 @@ export class StatusLines {
     if (lines.length > 0) this.#heard = seconds();
   }
 
-  /**
-   * Writes a line that the next one replaces. If lines cannot be replaced, it writes one only from time to time.
-   * @param last Whether the line stays when a permanent line comes, or is overwritten
-   */
+  /** Without replaceable lines, only from time to time. @param last Whether it stays when a permanent line comes */
   progress(line: string, last: 'stays' | 'goes'): void {
     const { live, write } = this.#screen;
     if (last !== this.#last) this.say();

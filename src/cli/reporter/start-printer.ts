@@ -4,7 +4,6 @@ import type { Recipe } from '../../method/recipe.js';
 import { lossSettings } from '../../method/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';
 
-/** The first lines of a run: its recipe, its hardware and its directory. */
 export function startLines(recipe: Recipe, started: RunStarted, runPath: string, width: number): string[] {
   const { training, warmStart, evaluation } = recipe;
   const policies = Object.entries(recipe.policies).map(([policy, { model }]) => {

@@ -76,10 +76,7 @@ const overlapping = (one: Bounds, other: Bounds) => one.low <= other.high && oth
 
 type Bounds = Pick<ScoredEvaluation['interval'], 'low' | 'high'>;
 
-/**
- * The interval of a score. If no task is solved, or each is, resampling finds no spread; then the exact bound of
- * Clopper and Pearson (1934).
- */
+/** If no task or each is solved, resampling finds no spread: then the exact bound of Clopper and Pearson (1934). */
 function widened({ interval: { low, high, level }, tasks }: ScoredTasks): Bounds {
   const bound = ((1 - level) / 2) ** (1 / tasks);
   if (high === 0) return { low, high: 1 - bound };
@@ -158,7 +155,6 @@ function agreementLine(steps: RunHistory['steps'], names: readonly string[]): st
   return cosines.length === 0 ? [] : ['cosine of gradients in a shared policy:', `  ${cosines.join(', ')}`];
 }
 
-/** The total seconds of all phases of a history. */
 export function secondsOf(history: RunHistory): number {
   const { warmStart, sampling, training, evaluation } = phases(history);
   return warmStart + sampling + training + evaluation;

@@ -29,7 +29,6 @@ import { startLines } from './start-printer.js';
 import { nextLines, secondsOf, summaryLines } from './summary-printer.js';
 import { nearPath, wrap } from './text-layout.js';
 
-/** The run that is reported. */
 export interface FinishedRun {
   readonly path: string;
   stepEpisodesPath(step: number): string;
@@ -47,7 +46,6 @@ export class TerminalReporter {
   #history: RunHistory = emptyHistory;
   readonly #lines: StatusLines;
   #held: Step | undefined;
-  /** The messages of the warnings so far. */
   readonly #warnings: string[] = [];
   #secondsOfRun = 0;
   /** The flags to repeat in the command that resumes the run. */
@@ -164,7 +162,6 @@ export class TerminalReporter {
     this.#say(...nextLines(this.#request, this.#runPath, { seed, seeded: this.#seeded, rival, best }));
   }
 
-  /** Prints the command that resumes an interrupted run. */
   interrupted(): void {
     const { started, warmups, steps, evaluations } = this.#history;
     if (started === undefined && steps.length === 0) {

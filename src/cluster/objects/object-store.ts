@@ -22,10 +22,7 @@ export interface ObjectStore {
 
 const PROBE = 'probe';
 
-/**
- * Writes, lists, reads and removes a small file, to find an unusable place before the work begins.
- * @throws StoreError with the reason
- */
+/** To find an unusable place before the work begins. @throws StoreError with the reason */
 export async function checkObjects(objects: ObjectStore): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'drmas-store-'));
   const [there, back] = [join(directory, 'there'), join(directory, 'back')];

@@ -25,7 +25,7 @@ export class FolderObjects implements ObjectStore {
   readonly place: string;
   readonly isFolder = true;
 
-  /** @param place The folder's path; the folder is created if it does not exist */
+  /** @param place The folder's path; made if it does not exist */
   constructor(place: string) {
     this.place = place;
   }

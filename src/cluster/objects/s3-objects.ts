@@ -7,7 +7,6 @@ import { RecipeError, reasonOf, StoreError } from '@drmas/engine/errors';
 import pRetry from 'p-retry';
 import type { ObjectStore } from './object-store.js';
 
-/** The package of the client. */
 export const S3_CLIENT = '@aws-sdk/client-s3';
 
 type S3Module = typeof import('@aws-sdk/client-s3');
@@ -175,7 +174,6 @@ export class S3Objects implements ObjectStore {
     await this.#ask(`removing ${name}`, () => this.#client.send(new this.#s3.DeleteObjectCommand(this.#at(name))));
   }
 
-  /** The size of a stored file; undefined if there is none. */
   async #sizeOf(name: string): Promise<number | undefined> {
     try {
       return (await this.#client.send(new this.#s3.HeadObjectCommand(this.#at(name)))).ContentLength;
@@ -218,8 +216,6 @@ async function s3Module(): Promise<S3Module> {
 }
 
 const md5 = (bytes: Uint8Array) => createHash('md5').update(bytes).digest('base64');
-
-// The reason why a request to S3 failed, with a remedy.
 
 interface S3Failure {
   readonly reason: StoreError['reason'];

@@ -16,7 +16,6 @@ export function writerName(): string {
   return `${timeStamp(new Date())}-${Math.floor(Math.random() * 36 ** 6).toString(36)}`;
 }
 
-/** Sends files of a directory, concurrently. */
 export async function sendFiles(objects: ObjectStore, prefix: string, from: string, names: readonly string[]) {
   await pLimit(AT_ONCE).map(names, (name) => objects.put(`${prefix}${name}`, join(from, name)));
 }
@@ -30,10 +29,7 @@ export async function fetchFiles(objects: ObjectStore, prefix: string, names: re
   await pLimit(AT_ONCE).map(names, (name) => objects.get(`${prefix}${name}`, join(into, name)));
 }
 
-/**
- * Sealed directories such as warm starts. Each writer publishes under a unique name, so that concurrent writers do not
- * mix their files. A reader takes the first complete directory.
- */
+/** Each writer has a unique name, so that writers do not mix files; a reader takes the first complete directory. */
 export class SealedCopies implements SharedDirectories {
   readonly #objects: ObjectStore;
 

@@ -16,7 +16,6 @@ import {
 } from '../../teams/rollout.js';
 import { ids, listOf, listOfNumbers, MOST_MESSAGES, MOST_TOOLS } from './wire.js';
 
-/** An answer that the run gave to a worker, with its request. */
 interface GivenAnswer {
   readonly policy: string;
   readonly request: SpeakerRequest;

@@ -24,7 +24,6 @@ const REMOVE_MS = 3000;
 export interface QueueOptions {
   readonly code: RecipeCode;
   readonly rollout: NonNullable<Recipe['rollout']>;
-  /** The digest of the resolved recipe. */
   readonly recipe: string;
   readonly gateway: Recipe['gateway'];
   readonly host: Pick<Host, 'notify' | 'warn'>;
@@ -165,10 +164,7 @@ export async function queueExecutor(
   };
 }
 
-/**
- * The facts about another run that has announced itself on the queue, as the end of a message. Undefined if the value
- * in Redis is no announcement.
- */
+/** The end of a message about the run that announced itself; undefined if the value in Redis is no announcement. */
 async function otherRun(key: QueueKey, queue: string, read: () => Promise<string | null>): Promise<string | undefined> {
   try {
     const text = await read();
@@ -179,7 +175,6 @@ async function otherRun(key: QueueKey, queue: string, read: () => Promise<string
   }
 }
 
-/** The function, which gets each message once. */
 function onceEach(act: (message: string) => void): (message: string) => void {
   const messages = new Set<string>();
   return (message) => {

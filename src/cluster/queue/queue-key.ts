@@ -8,7 +8,6 @@ import { codeOf, type Environment, isEqual, temporaryName } from '@drmas/engine/
 import envPaths from 'env-paths';
 import { type Announcement, announcement } from './wire.js';
 
-/** The variable that holds the key. */
 export const KEY_VARIABLE = 'DRMAS_QUEUE_KEY';
 /** A shorter text could be guessed from one signature. */
 const SHORTEST = 32;
@@ -79,7 +78,6 @@ function signed(text: string): { readonly body: string; readonly signature: stri
   throw new AnnouncementError('it is not the announcement of a run', false);
 }
 
-/** The file of this user's key. */
 const keyFile = () => join(envPaths('drmas', { suffix: '' }).config, 'queue-key');
 
 /**

@@ -32,14 +32,12 @@ import {
 const LOOK_MS = 500;
 
 export interface WorkerRequest {
-  /** The address of Redis. */
   readonly url: string;
   readonly queue: string;
   /** The recipe's file on this machine. */
   readonly recipe?: string | undefined;
   /** Without a file: a folder. The worker plays the recipes below it that runs name, and recipes that ship. */
   readonly recipes?: string | undefined;
-  /** Concurrent episodes. */
   readonly concurrency: number;
 }
 
@@ -85,7 +83,6 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
   }
 }
 
-/** The surroundings of a worker while it plays. */
 interface WorkerSurroundings {
   readonly key: QueueKey;
   readonly modules: QueueModules;
@@ -157,10 +154,7 @@ async function playFor(run: Announcement, request: WorkerRequest, surroundings: 
   if (refused.signal.aborted) throw refused.signal.reason;
 }
 
-/**
- * The recipe that this worker loads for a run: its own file, a recipe that ships, or a file below its folder.
- * @throws RunError with the command to use, for any other file
- */
+/** Its own file, a recipe that ships, or one below its folder. @throws RunError with the command for any other */
 async function allowedSource(
   { source }: Announcement,
   { recipe, recipes, url, queue }: WorkerRequest,
@@ -188,7 +182,6 @@ async function allowedSource(
   );
 }
 
-/** Plays single episodes of a run. */
 export class EpisodePlayer {
   readonly #url: string;
   readonly #given: Registered;
@@ -202,10 +195,7 @@ export class EpisodePlayer {
     this.#gateway = gateway;
   }
 
-  /**
-   * Plays an episode and hands it in, if the run still waits for it.
-   * @throws UnansweredError, RefusedError, or the signal's reason. The episode is then played again
-   */
+  /** If the run still waits for it. @throws UnansweredError, RefusedError, the signal's reason: it is played again */
   async play(job: string, signal: AbortSignal): Promise<void> {
     const gone = new AbortController();
     const until = AbortSignal.any([signal, gone.signal]);

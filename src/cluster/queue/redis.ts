@@ -20,7 +20,6 @@ export async function queueModules(): Promise<QueueModules> {
   }
 }
 
-/** The options of a connection to Redis. */
 export function redisOptions(url: string) {
   const { hostname, port, username, protocol, pathname } = new URL(url);
   const { REDIS_PASSWORD: password } = process.env;
@@ -47,10 +46,7 @@ function checkAddress(url: string): void {
 /** Time for a connection, and for the first answers on it, in milliseconds. */
 const CONNECT_MS = 5000;
 
-/**
- * Opens a connection. @throws RecipeError when no server answers, the server is not Redis, or its certificate is not
- * one that this machine trusts
- */
+/** @throws RecipeError when no server answers, it is not Redis, or this machine does not trust its certificate */
 export async function connectRedis({ Redis }: QueueModules, url: string): Promise<Redis> {
   checkAddress(url);
   const options = redisOptions(url);

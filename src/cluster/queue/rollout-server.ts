@@ -32,10 +32,8 @@ const MOST_IGNORED = 100;
 export interface RolloutServerOptions {
   readonly context: RolloutContext;
   readonly code: RecipeCode;
-  /** The digest of the resolved recipe. */
   readonly recipe: string;
   readonly leaseSeconds: number;
-  /** The key of the run and its workers. */
   readonly key: QueueKey;
   /** The run's unique name. */
   readonly run: string;
@@ -47,7 +45,6 @@ export interface RolloutServerOptions {
   readonly onFault?: (message: string) => void;
 }
 
-/** An episode that the run waits for. */
 interface OpenEpisode {
   readonly request: PlayRequest;
   readonly controller: AbortController;
@@ -58,7 +55,6 @@ interface OpenEpisode {
   faults: number;
 }
 
-/** A worker whose requests are answered. */
 interface RegisteredWorker {
   readonly name: string;
   readonly secret: string;
@@ -110,7 +106,6 @@ export class RolloutServer {
     return this.#workers.size;
   }
 
-  /** The episodes that the run waits for. */
   get open(): readonly string[] {
     return [...this.#open.keys()];
   }
@@ -131,7 +126,6 @@ export class RolloutServer {
     }
   }
 
-  /** Rejects all open episodes. */
   end(reason: unknown): void {
     for (const { reject } of this.#open.values()) reject(reason);
   }

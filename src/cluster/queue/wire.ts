@@ -34,7 +34,6 @@ export interface Registration {
   readonly nonce: string;
 }
 
-/** The reply to a registration. */
 export interface Registered {
   /** The worker's own secret, which its later requests carry. */
   readonly secret: string;
@@ -43,15 +42,11 @@ export interface Registered {
   /** The digest of the run's resolved recipe. */
   readonly recipe: string;
   readonly settings: RemoteSettings;
-  /**
-   * The address of the worker's own gateway, for a recipe that has one: programs with agents ask the worker, which asks
-   * the run.
-   */
+  /** For a recipe with a gateway: programs with agents ask the worker, which asks the run. */
   readonly gateway: GatewaySettings | undefined;
   readonly leaseSeconds: number;
 }
 
-/** The requests of workers by their paths, each with its answer. */
 export interface WorkerRequests {
   register: { ask: Registration; answer: Registered };
   take: { ask: { readonly job: string }; answer: PlayRequest };
@@ -78,7 +73,6 @@ export const listOfNumbers = (isValid: (value: unknown) => boolean, expected: st
     return z.NEVER;
   });
 
-/** Ids of tokens. */
 export const ids = listOfNumbers((id) => Number.isSafeInteger(id) && (id as number) >= 0, 'an id');
 
 /** A list whose elements are read only if it has the right length. */
@@ -108,7 +102,6 @@ const speakerRequest = z.union([
   }),
 ]);
 
-/** The forms of the requests. */
 export const requestSchemas: { readonly [P in WorkerRequestPath]: z.ZodType } = {
   register: z.object({ codeHash: z.string(), version: z.string(), name: z.string(), nonce: z.string() }),
   take: z.object({ job }),
@@ -135,10 +128,7 @@ export function unpacked(bytes: Uint8Array): unknown {
   throw new DialectError(400, 'malformed', 'the body is not a packed value of this version');
 }
 
-/**
- * The number of values in a value. A few bytes may hold a list of four billion holes, or a million references to one
- * long list.
- */
+/** A few bytes may hold a list of four billion holes, or a million references to one long list. */
 function countOf(value: unknown, bytes: number, counted: Map<object, number>): number {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return 1;
   const before = counted.get(value);

@@ -32,7 +32,6 @@ interface ProjectOptions {
 const MANIFESTS = ['package.json', 'package-lock.json'];
 
 /**
- * Packs the project of a recipe.
  * @param source A recipe that ships, or the absolute path of a file
  * @throws RunError if the lockfile lacks the optional package, or a task file's relative path leads out of this folder
  */
@@ -112,10 +111,7 @@ function commonFolder(paths: readonly string[]): string {
   return first.slice(0, shared).join(sep) || sep;
 }
 
-/**
- * The program with which a job starts on a node without packages: npm installs the lockfile's packages once per
- * lockfile.
- */
+/** The program with which a job starts on a node without packages: npm installs them once per lockfile. */
 
 /** The name of the program below in a project's package. */
 export const INSTALLER = 'drmas-install.mjs';

@@ -86,17 +86,13 @@ export class RayClient {
     );
   }
 
-  /** The state of a job; undefined if Ray does not know the job. */
   async job(id: string): Promise<RayJob | undefined> {
     const response = await this.#send('GET', `/api/jobs/${id}`);
     if (response.status === 404) return undefined;
     return jobSchema.parse(JSON.parse(good(response, 'GET', id).text));
   }
 
-  /**
-   * The whole output of a job; undefined if Ray does not have it.
-   * @throws BackendError if Ray cannot read it, for a moment or because its node is gone
-   */
+  /** Undefined if Ray has none. @throws BackendError if Ray cannot read it, for a moment or because its node is gone */
   async logs(id: string): Promise<string | undefined> {
     const response = await this.#send('GET', `/api/jobs/${id}/logs`);
     if (response.status === 404) return undefined;

@@ -15,10 +15,7 @@ import { RayClient, type RayJob } from './ray-client.js';
 export interface RayOptions {
   /** The address of the head's dashboard. */
   readonly url: string;
-  /**
-   * A folder that all nodes share, or `s3://bucket/prefix`: runs and warm starts are copied there, and jobs resume from
-   * them. Without a store they stay on the nodes.
-   */
+  /** Shared by all nodes, or `s3://bucket/prefix`: holds runs and warm starts. Without it they stay on the nodes. */
   readonly store?: string | undefined;
   /** CPUs of a job; default 1. */
   readonly cpus?: number | undefined;
@@ -37,7 +34,6 @@ const UNANSWERED = 60;
 /** Lines of a job's log that are shown after a failure. */
 const LAST_LINES = 6;
 
-/** Follows jobs of one cluster. */
 export class RayRuns {
   readonly #options: RayOptions;
   readonly #client: RayClient;
@@ -63,7 +59,6 @@ export class RayRuns {
     return [...this.#active];
   }
 
-  /** Stops them. */
   async stop(): Promise<void> {
     for (const id of this.#active) if ((await this.#client.job(id)) !== undefined) await this.#client.stop(id);
     this.#active.clear();
@@ -185,10 +180,7 @@ const isFolder = (store: string | undefined) => store === undefined || s3Place(s
 /** Variables of S3 that are not secret: region and address. In Ray everybody can read the environment of a job. */
 const WHERE = ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'];
 
-/**
- * Further environment variables of a job. With a shared folder as store, caches are in it, so that nothing is
- * downloaded twice.
- */
+/** With a shared folder as store, caches are in it, so that nothing is downloaded twice. */
 function environmentOf(store: string | undefined): Record<string, string> {
   if (store === undefined) return {};
   if (isFolder(store)) return { DRMAS_CACHE: join(store, 'cache') };

@@ -18,22 +18,18 @@ import {
 } from '../../method/store.js';
 import type { ComparedRun, ListedAblation, RunFacts, RunState } from '../../runs/analysis.js';
 
-/** The default folder of runs. */
 export const RUNS = 'runs';
 
-/** A run in a folder. */
 export interface FoundRun {
   readonly path: string;
   /** Its name in the folder: `first`, `sweep/drmas-seed-1`. */
   readonly name: string;
-  /** The name of its ablation; absent if it belongs to none. */
   readonly ablation?: string;
 }
 
-/** The contents of a folder of runs. Each path is the folder's path joined with the name. */
+/** Each path is the folder's path joined with the name. */
 interface FoundRuns {
   readonly runs: readonly FoundRun[];
-  /** The names of the ablations with their paths. */
   readonly ablations: ReadonlyMap<string, string>;
 }
 

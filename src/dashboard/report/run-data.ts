@@ -78,7 +78,6 @@ function rounded(value: unknown, wordless: boolean): unknown {
   return Object.fromEntries(kept.map(([key, inner]) => [key, rounded(inner, wordless)]));
 }
 
-/** The episodes of a file on a page. */
 interface SampledFile {
   /** `step-000012`, `evaluation-000060`. */
   readonly name: string;
@@ -87,7 +86,6 @@ interface SampledFile {
   readonly groups: readonly string[];
 }
 
-/** The episodes of a run on a page. */
 interface EpisodeSample {
   readonly files: readonly SampledFile[];
   readonly shown: number;

@@ -22,7 +22,6 @@ export function checkedEpisode(row: LogRow, place: LogPlace): StoredEpisode {
   } as unknown as StoredEpisode;
 }
 
-/** The episodes of one task as a page shows them. */
 export function shownGroup(task: string, episodes: readonly StoredEpisode[]): ShownGroup {
   const data = episodes[0]?.task.data;
   const title = taskTitle({ id: task, data });
@@ -64,10 +63,7 @@ function shownTurn(turn: PageTurn, earlier: readonly PageTurn[]): ShownTurn {
   };
 }
 
-/**
- * The earlier turns whose text a turn read: turns that a message names, and turns whose text is part of a message. The
- * calls between agents are not recorded, but the messages show who read whom.
- */
+/** Turns that a message names or contains: calls between agents are not recorded, but messages show who read whom. */
 function turnsRead({ messages = [] }: PageTurn, earlier: readonly PageTurn[]): number[] {
   return earlier.flatMap(({ id, text = '' }, i) => {
     const words = text.trim();

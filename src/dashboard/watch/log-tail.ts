@@ -9,22 +9,17 @@ const PIECE = 1 << 18;
 const REMEMBERED = 64;
 const NEWLINE = 10;
 
-/** The result of reading a growing file. */
 export interface Growth {
   /** Whether the file is shorter or another one than before: the lines that were read so far are invalid. */
   readonly rewound: boolean;
   /** Complete lines, without their line feeds. */
   readonly lines: readonly string[];
-  /** Whether more complete lines are available. */
   readonly more: boolean;
 }
 
 const NOTHING: Growth = { rewound: false, lines: [], more: false };
 
-/**
- * Follows a file of lines that another process appends to, and reads it piece by piece. An incomplete last line is read
- * later. Each read opens the file; the file is never locked.
- */
+/** Another process appends to it. An incomplete last line is read later. The file is never locked. */
 export class LogTail {
   readonly #path: string;
   readonly #longest: number;
@@ -42,10 +37,7 @@ export class LogTail {
     this.#longest = longest;
   }
 
-  /**
-   * Reads the lines that were appended since the last read; nothing if the file does not exist yet, or is a pipe.
-   * @throws LogError with file and line for a line that is longer than the longest
-   */
+  /** Nothing if the file does not exist yet, or is a pipe. @throws LogError with file and line for a line too long */
   async read(): Promise<Growth> {
     const state = await stat(this.#path).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return undefined;

@@ -7,17 +7,13 @@ import { type ListedAblation, type ListedRun, RunFactsReader } from '../../runs/
 import { type FoundRun, findRuns, listedAblation, runState } from '../report/find-runs.js';
 import { LogTail } from './log-tail.js';
 
-/** The facts about a run that a catalog has read. */
 interface KnownRun {
   readonly record: RunRecord;
   readonly tail: LogTail;
   readonly facts: RunFactsReader;
 }
 
-/**
- * The runs of a folder, with their entries in a list. A refresh reads only the lines that were added since the last
- * one, and keeps only the facts of a run in memory.
- */
+/** A refresh reads only the lines added since the last one; only the facts of a run stay in memory. */
 export class RunCatalog {
   #folder: string | undefined;
   #found: ReadonlyMap<string, FoundRun> = new Map();
@@ -36,29 +32,26 @@ export class RunCatalog {
     this.#folder = folder;
   }
 
-  /** Whether the catalog has no folder yet. */
   get isAwaiting(): boolean {
     return this.#folder === undefined;
   }
 
-  /** The name of the folder; empty if there is none yet. */
   get title(): string {
     return this.#folder === undefined ? '' : basename(resolve(this.#folder));
   }
 
-  /** The path of a run of the folder. Other paths cannot be requested. */
+  /** Other paths cannot be requested. */
   pathOf(name: string): string | undefined {
     return this.#found.get(name)?.path;
   }
 
-  /** The path of a run. @throws RunError when the folder has no run of the name */
+  /** @throws RunError when the folder has no run of the name */
   placeOf(name: string): string {
     const path = this.pathOf(name);
     if (path === undefined) throw new RunError(`${this.title} has no run ${excerpt(name)}`);
     return path;
   }
 
-  /** The ablations with their readable runs. */
   async ablations(): Promise<readonly ListedAblation[]> {
     const listed = [...this.#ablations].map(async ([name, path]) => {
       const record = await readAblation(path).catch(() => undefined); // its runs are listed nevertheless

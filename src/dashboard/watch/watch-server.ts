@@ -15,7 +15,6 @@ import { addTalkRoutes, MOST_BYTES, TalkService } from './talk/talk-service.js';
 /** The default port. If it is in use, a free one is chosen. */
 const PORT = 7373;
 
-/** The options of the dashboard's server. */
 interface WatchOptions {
   /** A run, an ablation or a folder of runs. Undefined: a run that is being prepared; `show` names it. */
   readonly folder: string | undefined;
@@ -31,11 +30,9 @@ interface WatchOptions {
   readonly threads?: number | undefined;
 }
 
-/** A running server. */
 export interface WatchServer {
   /** The address to open, with the token if there is one. */
   readonly url: string;
-  /** The number of runs in the folder. */
   readonly runs: number;
   /** Shows another run, ablation or folder of runs from now on. */
   readonly show: (folder: string) => void;
@@ -96,14 +93,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The parts of the dashboard's server. */
 interface WatchAppOptions {
   readonly catalog: RunCatalog;
-  /** Answers questions to agents. */
   readonly talk: TalkService;
-  /** The directory of the built page. */
   readonly page: string;
-  /** Ends all streams. */
   readonly signal: AbortSignal;
 }
 

@@ -25,7 +25,6 @@ export function adaptAgents(
   return Object.assign({ agents, gateway: overHttp }, ...toAll) as AdaptedAgents;
 }
 
-/** The calls of foreign code to the agents of one episode. */
 class CallsOfEpisode implements EpisodeCalls {
   readonly #episode: EpisodeInPlay;
   readonly #asks: Readonly<Record<string, Ask>>;
@@ -70,7 +69,6 @@ interface Connected {
   readonly [CONNECTION]: {
     readonly calls: EpisodeCalls;
     readonly name: string;
-    /** The connections that were read. */
     readonly connections: Record<string, unknown>;
   };
 }

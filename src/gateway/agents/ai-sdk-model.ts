@@ -16,10 +16,7 @@ import type { AgentAdapter } from './attribution.js';
 /** Answers a request; fires of the signal end it. */
 export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) => Promise<ModelAnswer>;
 
-/**
- * A model that `complete` answers for. Each part of an answer carries its turn's id. Frameworks return the id with the
- * part, so a later call recognises the turn even if the framework changed its text.
- */
+/** Each part of an answer carries its turn's id: a later call recognises the turn even if its text was changed. */
 export function agentModel(name: string, complete: Complete, sampler: SamplingSource = 'recipe'): LanguageModel {
   const generate = async (call: ModelCall): Promise<ModelResult> => {
     const { request, warnings } = readCall(name, call, sampler);
@@ -119,7 +116,6 @@ function piecesOf(part: ContentPart, index: number): ModelStreamPart[] {
   ];
 }
 
-/** The agents as models of AI SDK's interface. */
 export const aiSdkModels: AgentAdapter = {
   toAgent: {
     model: (calls, name) => agentModel(name, (request, signal) => calls.complete(name, request, signal)),

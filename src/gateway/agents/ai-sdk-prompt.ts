@@ -29,7 +29,7 @@ const UNHEEDED = {
   call: { settings: PENALTIES, reason: 'agents sample without penalties, as they were trained' },
 } as const;
 
-/** Reads a call. @throws ArgumentError for parts that a text model cannot read: a file, an image */
+/** @throws ArgumentError for parts that a text model cannot read: a file, an image */
 export function readCall(model: string, call: ModelCall, sampler: SamplingSource): ConvertedCall {
   const { prompt, tools = [], toolChoice, maxOutputTokens, responseFormat } = call;
   const { settings, reason } = UNHEEDED[sampler];
@@ -92,7 +92,6 @@ function messagesOf(message: PromptMessage): Message[] {
   ];
 }
 
-/** The turn that a message or a part of one came from. */
 function turnOf({ providerOptions }: Pick<PromptPart, 'providerOptions'>): string | undefined {
   const id = providerOptions?.drmas?.turn;
   return typeof id === 'string' ? id : undefined;

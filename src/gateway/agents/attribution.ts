@@ -7,9 +7,7 @@ import type { AgentWays, EpisodeWays } from '../../teams/index.js';
 import type { MeasurePrompt } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 
-/** How foreign code calls the agents of one episode. */
 export interface EpisodeCalls {
-  /** The names of the team's agents. */
   readonly agents: readonly string[];
   /**
    * Calls an agent. Rejects with a DialectError for a name that no agent has and messages that do not fit its context,
@@ -21,7 +19,6 @@ export interface EpisodeCalls {
    * or a text that its tokenizer cannot represent, and an EpisodeOverError once the episode is over.
    */
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
-  /** A turn of the episode, by the id of its answer. */
   recall(id: string): Said | undefined;
 }
 
@@ -49,10 +46,7 @@ export function currentCalls(): EpisodeCalls | undefined {
   return scope && calls.get(scope);
 }
 
-/**
- * The agents of the episode that a call belongs to; undefined if no episode is being played.
- * @throws UnattributedCallError if episodes are being played and the call belongs to none
- */
+/** Undefined if no episode is played. @throws UnattributedCallError if episodes are and the call belongs to none */
 export function callsOfCaller(): EpisodeCalls | undefined {
   const current = currentCalls();
   if (current === undefined && playing.size > 0) throw new UnattributedCallError(LOST);

@@ -13,10 +13,7 @@ interface Answer {
   readonly usage?: unknown;
 }
 
-/**
- * The function that asks a model through its `doGenerate`.
- * @throws ArgumentError for what has no `doGenerate`, such as a model given as a string
- */
+/** @throws ArgumentError for what has no `doGenerate`, such as a model given as a string */
 export function completeWith(model: AnyLanguageModel): CompleteText {
   const { doGenerate } = model as { readonly doGenerate?: unknown };
   if (typeof doGenerate !== 'function')

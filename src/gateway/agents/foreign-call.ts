@@ -4,7 +4,6 @@ import type { Ask, AskOptions } from '../../teams/index.js';
 import type { EpisodeInPlay, ForeignAskOptions } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 
-/** The options of an agent's call that a request sets besides its messages. */
 export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: ModelRequest): AskOptions => ({
   ...(tools === undefined ? {} : { tools }),
   ...(toolChoice === undefined ? {} : { toolChoice }),
@@ -12,10 +11,7 @@ export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: Mod
   ...(responseSchema === undefined ? {} : { responseSchema }),
 });
 
-/**
- * Calls an agent for a request. Rejects as the agent does, with a DialectError for messages that do not fit its
- * context, and with the signal's reason once that fires.
- */
+/** Rejects as the agent does; with a DialectError for messages that do not fit; with the signal's reason. */
 export async function foreignCall(
   episode: EpisodeInPlay,
   ask: Ask,
@@ -47,7 +43,6 @@ export async function foreignCall(
   };
 }
 
-/** The reply of a turn of the episode; undefined if no turn has this id. */
 export function recalled({ turns }: EpisodeInPlay, id: string): Said | undefined {
   const turn = turns.find((each) => each.id === id);
   return turn && { id, content: turn.content ?? turn.text, toolCalls: turn.toolCalls ?? [] };

@@ -27,7 +27,6 @@ declare module '../../teams/team/agent-adapters.js' {
   }
 }
 
-/** The target of a connection. */
 interface Target {
   readonly calls: EpisodeCalls;
   /** The agent, if all requests are for the same one. */
@@ -72,7 +71,6 @@ function callsHere(): EpisodeCalls {
  */
 export const boundFetch: typeof fetch = async (input, init) => app.fetch(new Request(input, init));
 
-/** Settings with which clients reach the agents of one episode, or one of them. */
 function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
   return {
     baseURL: 'http://drmas/v1', // this name is never looked up
@@ -81,7 +79,6 @@ function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
   };
 }
 
-/** The agents for clients of OpenAI's API. */
 export const openaiClients: AgentAdapter = {
   toAgent: { openai: (calls, name) => ({ ...connectionTo(calls, name), model: name }) },
   toEpisode: (calls) => ({ openai: connectionTo(calls) }),

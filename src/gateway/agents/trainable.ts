@@ -39,7 +39,6 @@ export function trainable(agent: string, { otherwise }: TrainableOptions = {}): 
     throw new ArgumentError(`trainable(...): expected the name of an agent, got ${String(agent)}`);
   const outside = otherwise && checkedModel(agent, otherwise);
   const version = outside?.specificationVersion ?? 'v3';
-  /** The agent, while an episode is played; else undefined. */
   const inside = (): LanguageModel | undefined => {
     const calls = callsOfCaller();
     if (calls !== undefined) return agentModel(agent, (request, signal) => calls.complete(agent, request, signal));

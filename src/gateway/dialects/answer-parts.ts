@@ -26,7 +26,7 @@ export async function* wholeDeltas(deltas: AsyncIterable<ModelDelta>): AsyncIter
   throw unanswered();
 }
 
-/** The answer at the end of its deltas. @throws BackendError when they end without one */
+/** @throws BackendError when the deltas end without an answer */
 export async function wholeAnswer(deltas: AsyncIterable<ModelDelta>): Promise<ModelAnswer> {
   for await (const delta of deltas) if (delta.type === 'answer') return delta.answer;
   throw unanswered();

@@ -224,7 +224,6 @@ function choiceTokens(tokens: ModelAnswer['tokens']): object {
   return { token_ids: response, logprobs: { content, refusal: null } };
 }
 
-/** Translates chat completions. */
 export const chatDialect: Dialect = {
   read,
   write,

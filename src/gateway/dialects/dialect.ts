@@ -12,7 +12,6 @@ export interface WishedSampling {
   readonly stop?: readonly string[];
 }
 
-/** One call of a model, whichever dialect it came in. */
 export interface ModelRequest {
   /** The model's name as the client wrote it. */
   readonly model: string;
@@ -25,9 +24,7 @@ export interface ModelRequest {
   readonly stream: boolean;
   /** Whether a stream of chat completions ends with a chunk of counts; the other dialects always send counts. */
   readonly streamUsage: boolean;
-  /** The JSON schema that the answer should fit. */
   readonly responseSchema?: JsonSchema;
-  /** Whether the answer should carry token ids and log-probs. */
   readonly wantsTokenIds: boolean;
   readonly sampling: WishedSampling;
   /** The request's fields that only express a wish: the fields of `sampling`, and others that drmas ignores. */
@@ -36,7 +33,6 @@ export interface ModelRequest {
   readonly probe?: true;
 }
 
-/** The answer to a call. */
 export interface ModelAnswer {
   /** Unique per answer. */
   readonly id: string;
@@ -57,10 +53,7 @@ export interface ModelAnswer {
   };
 }
 
-/**
- * A piece of an answer while it is generated. The last piece is the whole answer. The others may be missing, all or
- * from some point on; their content is then sent at the end.
- */
+/** The last piece is the whole answer. Others may be missing; their content is then sent at the end. */
 export type ModelDelta =
   | { readonly type: 'begin'; readonly id: string; readonly promptTokens: number }
   | { readonly type: 'text'; readonly text: string }
@@ -70,7 +63,6 @@ export type ModelDelta =
 /** An earlier answer of a model in the conversation. */
 export type Said = Pick<ModelAnswer, 'id' | 'content' | 'toolCalls'>;
 
-/** Finds an earlier answer by its id; undefined if the id is unknown. */
 export type Recall = (id: string) => Said | undefined;
 
 /** One event of a stream of server-sent events. */
@@ -82,7 +74,6 @@ export interface StreamEvent {
 /** A wire dialect: pure translations between what clients send and expect, and the types above. */
 export interface Dialect {
   /**
-   * Reads a request's parsed body.
    * @param recall Finds the earlier answers that requests name by id; without it requests cannot name any
    * @throws DialectError naming the field that is wrong
    */
@@ -91,7 +82,6 @@ export interface Dialect {
   write(request: ModelRequest, answer: ModelAnswer, further?: readonly ModelAnswer[]): object;
   /** The events of a streamed answer: deltas as they arrive, or all at once if only the whole answer arrives. */
   stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent>;
-  /** The body of a refusal. */
   error(error: DialectError): object;
   /** The event that ends a stream after an error. */
   streamError(error: DialectError): StreamEvent;

@@ -207,7 +207,6 @@ function write(_request: ModelRequest, answer: ModelAnswer): object {
   };
 }
 
-/** The events of a stream: blocks that are opened, grow and are closed. */
 async function* stream({ model }: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent> {
   let index = 0;
   let open: 'text' | 'reasoning' | undefined;
@@ -272,7 +271,6 @@ function error({ status, code, message }: DialectError): object {
   return { type: 'error', error: { type, message, code } };
 }
 
-/** Translates Anthropic's messages. */
 export const messagesDialect: Dialect = {
   read,
   write,

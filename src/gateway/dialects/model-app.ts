@@ -11,7 +11,6 @@ import { lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
 import { responsesDialect } from './responses-dialect.js';
 
-/** The credentials and the path of a request. */
 export interface Credentials {
   /** Of `Authorization: Bearer`, else of `x-api-key`. */
   readonly secret: string | undefined;
@@ -19,9 +18,7 @@ export interface Credentials {
   readonly path: { readonly episode: string; readonly agent: string } | undefined;
 }
 
-/** The properties of a call besides its request. */
 export interface ServedCall<Caller> {
-  /** The caller, as `authorise` returned it. */
   readonly caller: Caller;
   /** Fires when the client has disconnected. */
   readonly signal: AbortSignal;
@@ -35,9 +32,7 @@ export interface ServedCall<Caller> {
 export interface RequestHandler<Caller> {
   /** Identifies the caller. @throws DialectError 401 or 404 for an unknown one */
   authorise(credentials: Credentials): Caller | Promise<Caller>;
-  /** The names of the models that the caller may use. */
   models(caller: Caller): readonly string[];
-  /** Finds an earlier answer in the caller's conversations by its id. */
   recall?(id: string, caller: Caller): Said | undefined;
   /** The most answers to one request. Default 1: a call of an agent in training is one turn. */
   readonly mostAnswers?: number;
@@ -190,10 +185,7 @@ async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Prom
   return Response.json({ input_tokens: await server.countTokens(request, known) });
 }
 
-/**
- * Calls `leave` when the signal of a request fires; returns a function that removes the listener. Node keeps a request
- * in memory as long as its signal has a listener that knows the request.
- */
+/** Returns a function that removes the listener: Node keeps a request in memory while a listener knows it. */
 function whenGone(request: AbortSignal, leave: () => void): () => void {
   if (request.aborted) leave();
   request.addEventListener('abort', leave, { once: true });

@@ -4,7 +4,6 @@ import type { ToolCall } from '@drmas/engine/nouns';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
 
-/** An item of the output. */
 interface OutputItem {
   readonly type: 'reasoning' | 'message' | 'function_call';
   readonly id: string;
@@ -48,7 +47,6 @@ function outputOf({ id, content, reasoning, toolCalls }: ModelAnswer): OutputIte
   ];
 }
 
-/** The body of a whole answer. */
 export function responseObject(request: ModelRequest, answer: ModelAnswer): object {
   const { promptTokens, responseTokens } = answer.usage;
   const cut = answer.finishReason === 'length';
@@ -172,7 +170,6 @@ export async function* responseEvents(
   }
 }
 
-/** The event that ends a stream after an error. */
 export function responseErrorEvent(error: DialectError): StreamEvent {
   return { event: 'error', data: JSON.stringify({ type: 'error', ...openAiError(error) }) };
 }

@@ -163,7 +163,6 @@ function messagesOf(items: readonly InputItem[]): Message[] {
   return messages;
 }
 
-/** Translates responses. */
 export const responsesDialect: Dialect = {
   read,
   write: responseObject,

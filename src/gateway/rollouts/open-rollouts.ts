@@ -3,15 +3,12 @@ import type { GatewaySettings } from '../agents/gateway/gateway-settings.js';
 import { openGateway } from '../agents/gateway/open-gateway.js';
 import { type RolloutProgram, rolloutContext } from './rollouts.js';
 
-/** A context with the gateway that its episodes use. */
 export interface OpenRollouts {
   readonly context: RolloutContext;
-  /** Closes the gateway. */
   close(): Promise<void>;
 }
 
 interface OpenProgram extends Omit<RolloutProgram, 'gateway'> {
-  /** The gateway to open, if any. */
   readonly gateway: GatewaySettings | undefined;
   /** Receives once each setting that requests to the gateway contain and the recipe decides. */
   readonly onIgnored: (message: string) => void;

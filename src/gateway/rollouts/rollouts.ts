@@ -5,7 +5,6 @@ import type { RolloutContext, RolloutSettings } from '../../teams/rollout.js';
 import { adaptAgents } from '../agents/adapt-agents.js';
 import type { OpenGateway } from '../agents/gateway/open-gateway.js';
 
-/** The program around the episodes. */
 export interface RolloutProgram extends Pick<RolloutContext, 'warn' | 'watch' | 'listener'> {
   /** Lets programs in other processes call the agents. */
   readonly gateway?: OpenGateway | undefined;

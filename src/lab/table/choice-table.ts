@@ -71,10 +71,7 @@ export class ChoiceTable implements TrainedPart {
     return this.#run(sequences, () => {});
   }
 
-  /**
-   * Scores the sequences and adds the gradient of a loss, as `Decoder.accumulate` does.
-   * @returns The scores, and the norm of the gradient of this call
-   */
+  /** As `Decoder.accumulate`. @returns The scores, and the norm of the gradient of this call */
   async accumulate(
     sequences: readonly Sequence[],
     upstream: Upstream,

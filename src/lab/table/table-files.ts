@@ -33,7 +33,6 @@ export interface TableState {
   readonly optimizer?: OptimizerState & { readonly version: number };
 }
 
-/** Writes a table into an existing directory. */
 export async function writeTable(files: Files, directory: string, shape: TableShape, state: TableState): Promise<void> {
   const { choices, features, length } = shape;
   const rows = Array.from({ length: state.logits.length / choices.length }, (_, r) =>
@@ -49,7 +48,7 @@ export async function writeTable(files: Files, directory: string, shape: TableSh
   await files.write(`${directory}/${OPTIMIZER}`, JSON.stringify({ ...header, buffers: lists }));
 }
 
-/** Reads a table. @throws CheckpointError with the file and the expected value */
+/** @throws CheckpointError with the file and the expected value */
 export async function readTable(
   files: Files,
   directory: string,

@@ -115,10 +115,7 @@ export interface PoolStatistics extends GroupStatistics {
   readonly silent: Uint8Array; // [groups]
 }
 
-/**
- * The statistics of each group. A group of one gets replacements, according to `singleton`.
- * @param running The replacements for groups of one, by their wider group. Default: the statistics of the step itself
- */
+/** A group of one gets replacements, by `singleton`: from `running`, by default the statistics of the step itself. */
 export function statisticsOfPool(
   { turns, members, values, wider }: PoolMembers,
   singleton: Singleton,

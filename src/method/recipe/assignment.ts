@@ -11,10 +11,7 @@ export interface AssignedModel {
   readonly agents: readonly string[];
 }
 
-/**
- * An endpoint or a function instead of a policy. Equal ones are one, so all agents of an endpoint share its limit of
- * requests.
- */
+/** Instead of a policy. Equal ones are one, so all agents of an endpoint share its limit of requests. */
 export interface AssignedEndpoint {
   readonly name: string;
   readonly endpoint: EndpointSpec | FunctionSpec;
@@ -37,10 +34,7 @@ export interface Assignment {
   readonly endpoints: readonly AssignedEndpoint[];
   /** Every model in the backend: `trained`, then `frozen`. */
   readonly models: readonly AssignedModel[];
-  /**
-   * The models that the warm start trains: the policies, and frozen models with random weights. A frozen checkpoint
-   * keeps its weights.
-   */
+  /** The policies, and frozen models with random weights. A frozen checkpoint keeps its weights. */
   readonly warmStarted: readonly AssignedModel[];
   /** The models of `warmStarted` that learn from demonstrations. Tables of choices start uniform. */
   readonly demonstrationLearners: readonly AssignedModel[];
@@ -105,7 +99,6 @@ const constantSpec = (constant: string): FunctionSpec => ({
 });
 
 interface AgentGroup<Spec> {
-  /** The first of the agents. */
   readonly name: string;
   readonly spec: Spec;
   readonly agents: string[];

@@ -2,10 +2,7 @@ import { createHash } from 'node:crypto';
 import { dirname, extname, relative, resolve } from 'node:path';
 import { codeOf, nodeFiles } from '@drmas/engine/platform';
 
-/**
- * The specifiers of static imports, re-exports, `import('...')` and `lossFrom(import.meta.resolve('...'))`. A match
- * inside a comment only costs one more look-up.
- */
+/** Static imports, re-exports, `import('...')`, `lossFrom(import.meta.resolve('...'))`. Comments cost a look-up. */
 const specifiers =
   /(?:\b(?:from|import)\s*\(?|\blossFrom\(\s*(?:import\.meta\.resolve|new URL)\()\s*(['"])(\.{1,2}\/[^'"\n]+)\1/g;
 
@@ -52,10 +49,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/**
- * The SHA-256 of the file and its local imports, with their names relative to the file, so that moving a whole folder
- * does not change it.
- */
+/** The SHA-256 of the file and its local imports, by names relative to the file: moving a folder changes nothing. */
 export async function codeHash(file: string): Promise<string> {
   const entry = resolve(file);
   const hash = createHash('sha256');

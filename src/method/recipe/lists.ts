@@ -16,7 +16,6 @@ export interface Lists {
   readonly backends: readonly BackendDeclaration[];
   readonly sampler: {
     readonly schema: typeof samplerSchema;
-    /** The environment variable that holds the key of an engine. */
     readonly keyVariable: string;
   };
   readonly trackers: readonly TrackerDeclaration[];

@@ -34,7 +34,6 @@ export function parseOverride(text: string, keys: readonly string[] = []): Overr
   return { path: [first, ...rest], value: rest.length === 0 && isNone(first, value) ? null : value };
 }
 
-/** Sections that a recipe may leave out. */
 const OPTIONAL = new Set(['warmStart', 'gateway', 'rollout', 'sampler']);
 
 /** Whether a value says that a section is left out: `warmStart=none`, also `false` and `off`. */

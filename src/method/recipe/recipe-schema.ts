@@ -106,10 +106,7 @@ export function assignmentMap(agents: readonly string[], assign: unknown) {
   return z.strictObject(Object.fromEntries(entries) as Record<string, typeof policyName | typeof frozenSchema>);
 }
 
-/**
- * The plain part of a recipe for a team with these agents and limits, and with the policies of this assignment. The
- * lists contain the types that each section can name.
- */
+/** The plain part of a recipe for a team with these agents and limits, and the policies of this assignment. */
 export function settingsSchema(
   lists: Lists,
   agents: readonly string[],

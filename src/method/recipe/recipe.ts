@@ -146,10 +146,7 @@ export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProf
   );
 }
 
-/**
- * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
- * runs.
- */
+/** The plain part of a recipe with its task sources' settings, without secrets. Equal JSON means equal runs. */
 export function recipeJson({
   team,
   tasks,

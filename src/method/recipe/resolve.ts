@@ -33,10 +33,7 @@ export interface ResolveOptions {
   readonly overrides?: readonly string[];
   readonly name?: string;
   readonly code?: RecipeCode | undefined;
-  /**
-   * Makes a path of a model absolute that begins with `./` or `../`. By default such paths start at the working
-   * directory.
-   */
+  /** Makes a model's path absolute that begins with `./` or `../`. Default: from the working directory. */
   readonly absolutePath?: ((path: string) => string) | undefined;
   /** Accepts a recipe whose agents are all frozen, for work that trains no weights. */
   readonly allFrozen?: boolean | undefined;

@@ -13,7 +13,6 @@ const recordSchema = z.object({
     /** A shipped recipe's name, or the absolute path of a recipe file. */
     source: z.string(),
     codeHash: z.string(),
-    /** Overrides of every run. */
     overrides: z.array(z.string()).readonly(),
   }),
   vary: z.array(z.object({ key: z.string(), values: z.array(z.string()).readonly() })).readonly(),
@@ -41,10 +40,7 @@ export interface Variant {
   readonly overrides: readonly string[];
 }
 
-/**
- * Combines each bundle (if there are bundles) with each combination of the leaves' values. The first bundle comes
- * first.
- */
+/** Each bundle (if there are any) with each combination of the leaves' values. The first bundle comes first. */
 export function variantsOf({ vary, bundles = [] }: Pick<AblationRecord, 'vary' | 'bundles'>): Variant[] {
   const choices = vary.map(({ key, values }) => values.map((name) => ({ name, overrides: [`${key}=${name}`] })));
   return [...(bundles.length === 0 ? [] : [bundles]), ...choices].reduce<Variant[]>(
@@ -81,11 +77,7 @@ export async function writeAblation(directory: string, record: AblationRecord): 
   }
 }
 
-/**
- * Requires a directory in which the ablation can start or resume: a new or empty directory, or a directory of the same
- * comparison. The lists of values and seeds may differ, because each run is independent.
- * @throws RunError with the difference
- */
+/** A new or empty directory, or one of the same comparison: the values and seeds may differ. @throws RunError */
 export async function requireSameAblation(directory: string, record: AblationRecord): Promise<void> {
   const before = await readAblation(directory);
   if (before === undefined) {

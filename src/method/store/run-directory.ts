@@ -111,7 +111,6 @@ export class RunDirectory {
   }
 
   /**
-   * Locks the run, so that only this process writes it until it is closed.
    * @returns Undefined if the lock works. On a system without locks, a message for the user
    * @throws RunError with the process that writes the run
    */
@@ -223,10 +222,7 @@ export class RunDirectory {
     return `${directory} was written by a version without digests: its files are not checked`;
   }
 
-  /**
-   * Whether a version without digests may have begun the run: recipe.json has no digest, or was written again after an
-   * accepted change.
-   */
+  /** Whether recipe.json has no digest, or was written again after an accepted change: digests may be missing. */
   async mayLackDigests(): Promise<boolean> {
     if (this.#record.acceptedChanges.length > 0) return true;
     return isAsWritten(await this.#files.readText(join(this.path, RECIPE))) === undefined;

@@ -14,10 +14,7 @@ export const CHECKPOINTS = 'checkpoints';
 /** References that cannot be computed again: warm-started weights. */
 export const REFERENCES = 'references';
 
-/**
- * The default path of a new run, such as `runs/math-20260131-094501`, or of a file with an extension. If the path
- * exists, a number is appended.
- */
+/** Such as `runs/math-20260131-094501`, or a file with an extension. A number is appended to a path that exists. */
 export async function defaultRunPath(
   recipe: string,
   options: { readonly files?: Files; readonly clock?: Clock; readonly extension?: string } = {},
@@ -35,7 +32,6 @@ export async function freePath(files: Files, base: string, extension = ''): Prom
   }
 }
 
-/** The names of the runs and ablations in the folder of a path. */
 export async function runsBeside(files: Files, path: string): Promise<string[]> {
   const folder = dirname(path);
   const names = await files.list(folder).catch(() => []);

@@ -16,10 +16,7 @@ import { type ContentPiece, ContentStream, overlap } from './content-stream.js';
 /** Characters of the longest tokens that vocabularies have: a prompt of more is refused before it is tokenised. */
 const LONGEST_TOKEN = 128;
 
-/**
- * The input ids of a request for the agent.
- * @throws DialectError for tools that the agent cannot call, and for text that tokenizer or template cannot represent
- */
+/** @throws DialectError for tools that the agent cannot call, and text that tokenizer or template cannot represent */
 export function readingOf(
   agentModel: AgentModel,
   { messages, tools, toolChoice = 'auto', responseSchema, model }: ModelRequest,
@@ -72,8 +69,7 @@ function samplingFor(agentModel: AgentModel, { sampling, maxTokens }: ModelReque
 const STOPPED = new Error('a stop text was written');
 
 /**
- * Answers a request: the text while it is sampled, then the whole answer with its calls. Without a seed every answer is
- * another.
+ * The text while it is sampled, then the whole answer with its calls. Without a seed every answer is another.
  * @throws DialectError before the first piece when the request cannot be answered; the signal's reason
  */
 export async function* answerStream(
@@ -128,7 +124,6 @@ interface AnswerStart {
   readonly opening: readonly number[];
 }
 
-/** Makes an answer of the tokens that are sampled for a request. */
 class AnswerWriter {
   readonly #agentModel: AgentModel;
   readonly #request: ModelRequest;
@@ -138,7 +133,6 @@ class AnswerWriter {
   readonly #thinking: boolean;
   readonly #sampled: number[] = [];
   readonly #stops: readonly string[];
-  /** The length of the required beginning. */
   readonly #required: number;
   /** The text so far, and the length of the part that was sent. */
   #written = '';
@@ -164,7 +158,6 @@ class AnswerWriter {
     return tools !== undefined && toolChoice !== 'none';
   }
 
-  /** Whether a text was written at which the client wanted the answer to end. */
   get stopped(): boolean {
     return this.#stopText !== undefined;
   }

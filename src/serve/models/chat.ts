@@ -18,7 +18,6 @@ export class Chat {
     this.#seed = seed;
   }
 
-  /** Removes all messages. */
   reset(): void {
     this.#messages = [];
   }

@@ -16,17 +16,15 @@ const LONGEST_MS = 60_000;
 
 /** The agents of a run, each with the weights of the checkpoint that answers new requests. */
 export interface FollowedAgents {
-  /** The agents by name. The values change with the checkpoint. */
+  /** The values change with the checkpoint. */
   readonly agentModels: ReadonlyMap<string, AgentModel>;
   /** Keeps an agent's weights in memory until the returned function is called. */
   hold(agentModel: AgentModel): () => void;
   /** The name of the checkpoint that answers new requests. */
   checkpoint(): string;
-  /** Stops to follow, and closes all weights. */
   dispose(): Promise<void>;
 }
 
-/** A checkpoint that may answer. */
 interface Candidate {
   readonly step: number;
   readonly name: string;

@@ -29,7 +29,6 @@ export interface ModelServerOptions {
   readonly notify?: ((message: string) => void) | undefined;
 }
 
-/** An app that answers as the agents do, and its end. */
 export interface ModelServer extends GuardedApp {
   readonly app: Hono;
   /** Refuses further requests, and resolves when those that are being answered are. */

@@ -35,9 +35,8 @@ export interface AgentModelsRequest {
   readonly acceptChanges?: boolean | undefined;
 }
 
-/** Agents that can answer. The code that opens them disposes of them. */
+/** The code that opens them disposes of them. */
 export interface OpenAgentModels {
-  /** The agents by name. */
   readonly agentModels: ReadonlyMap<string, AgentModel>;
   /** The same agents with the weights from before reinforcement, if requested. */
   readonly untrained: ReadonlyMap<string, UntrainedAgentModel>;
@@ -48,16 +47,12 @@ export interface OpenAgentModels {
   dispose(): Promise<void>;
 }
 
-/**
- * An agent before reinforcement: `warm start`, `base model`, `random weights`, `step 20`. Without a model, the reason
- * why there is none.
- */
+/** `warm start`, `base model`, `random weights`, `step 20`. Without a model, the reason why there is none. */
 export interface UntrainedAgentModel {
   readonly what: string;
   readonly agentModel: AgentModel | undefined;
 }
 
-/** An agent's place on disk. */
 interface AgentPlace {
   readonly directory: string;
   readonly agentModel: Pick<AgentModel, 'agent'> & { readonly name: string };
@@ -124,7 +119,6 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   }
 }
 
-/** An agent with the weights that are to be opened for it. */
 interface AgentToOpen {
   readonly name: string;
   readonly agent: AgentModel['agent'];
@@ -173,10 +167,7 @@ export function agentsOfTraining({ record }: RunDirectory): TrainedAgent[] {
   });
 }
 
-/**
- * The agents of a run that a request wants.
- * @throws RunError if there is no such agent, or if a server keeps the weights of one
- */
+/** @throws RunError if there is no such agent, or if a server keeps the weights of one */
 export function wantedAgents(run: RunDirectory, agent: string | undefined): TrainedAgent[] {
   const trained = agentsOfTraining(run);
   const names = trained.map(({ name }) => name);

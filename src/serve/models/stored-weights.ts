@@ -22,7 +22,6 @@ async function baseWeights(files: Files, directory: string): Promise<BaseSpec> {
   return { type: 'directory', directory: await locateBase(files, directory), chatTemplate };
 }
 
-/** The first weights of a policy. */
 export interface Beginning {
   /** The weights in words: `warm start`, `base model`, `random weights`, `step 20`. */
   readonly what: string;

@@ -1,6 +1,5 @@
 /** The data of charts: lines over steps; each line may have different steps. */
 
-/** A line of a chart. */
 export interface Line {
   readonly name: string;
   /** The number of its colour and dashes. */

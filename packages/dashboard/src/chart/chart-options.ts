@@ -3,7 +3,6 @@ import type uPlot from 'uplot';
 import { extentOf, type Line } from './chart-data.js';
 import { dashOf, type Theme } from './theme.js';
 
-/** How a chart is drawn. */
 export interface ChartStyle {
   readonly unit: 'number' | 'share';
   readonly include?: readonly number[] | undefined;

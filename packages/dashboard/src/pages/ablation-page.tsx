@@ -130,7 +130,6 @@ interface BandsProps extends ChartStyle {
   readonly of: (log: EventsByKind) => readonly ChartPoint[];
 }
 
-/** A chart with a mean and a band a variant. */
 function Bands({ variants, of, title, hint, unit, include, logarithmic, reference }: BandsProps) {
   const lines = variants.map(
     ({ variant, runs }, colour): Line => ({

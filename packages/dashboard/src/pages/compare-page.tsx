@@ -169,7 +169,6 @@ function Differences({ runs }: { readonly runs: readonly HeardRun[] }) {
   );
 }
 
-/** The settings in which the runs differ. */
 function Settings({ runs }: { readonly runs: readonly HeardRun[] }) {
   const settings = runs.map(({ record }) => new Map(leavesOf(record?.resolved)));
   const paths = [...new Set(settings.flatMap((leaves) => [...leaves.keys()]))];

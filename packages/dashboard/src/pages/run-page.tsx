@@ -113,7 +113,6 @@ function Head({ run, record, log }: HeadProps) {
   );
 }
 
-/** Everything that is measured of each agent. */
 function AgentsTab({ run }: { readonly run: HeardRun }) {
   const latest = run.log.steps.at(-1);
   if (latest === undefined) return <p class="empty">No step of reinforcement yet.</p>;
@@ -134,7 +133,6 @@ function AgentsTab({ run }: { readonly run: HeardRun }) {
   );
 }
 
-/** The recipe as it was resolved. */
 function RecipeTab({ record }: { readonly record: ShownRecord | null }) {
   if (record === null) return <p class="empty">recipe.json cannot be read.</p>;
   const { recipe, resolved } = record;

@@ -189,7 +189,6 @@ function RunRow({ run, chosen, toggle }: RunRowProps) {
   );
 }
 
-/** How far a run is. */
 export function Steps({ run }: { readonly run: Exclude<ListedRun, { state: 'unreadable' }> }) {
   const { steps, plannedSteps, warmStart } = run;
   if (warmStart !== null && steps === 0)

@@ -5,7 +5,6 @@ interface ChoiceProps {
   readonly onChange: (value: string) => void;
 }
 
-/** A choice among a few, with its label. */
 export function Choice({ label, value, options, onChange }: ChoiceProps) {
   return (
     <label>
@@ -25,7 +24,6 @@ interface NumberFieldProps {
   /** The words in front of it, and behind it. */
   readonly label?: string;
   readonly unit?: string;
-  /** The placeholder of an empty field. */
   readonly placeholder: string;
   /** The label for screen readers. */
   readonly name: string;
@@ -51,5 +49,4 @@ export function NumberField({ label, unit, placeholder, name, value, onChange }:
   );
 }
 
-/** The number in a field; null if there is none. */
 export const numberOr = (text: string) => (text.trim() === '' || !Number.isFinite(Number(text)) ? null : Number(text));

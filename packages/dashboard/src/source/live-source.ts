@@ -55,7 +55,6 @@ async function ask<Answer>(what: string, query: Readonly<Record<string, string |
   throw await refusal(response);
 }
 
-/** An error with the server's message. */
 async function refusal(response: Response): Promise<Error> {
   const { error } = (await response.json().catch(() => ({}))) as { error?: string };
   return new Error(error ?? `the server answered with ${response.status}`);

@@ -9,7 +9,6 @@ import type {
   TalkQuestion,
 } from '../../../../src/runs/analysis.js';
 
-/** The place of a turn. */
 export interface TurnPlace {
   readonly file: string;
   readonly task: string;
@@ -42,12 +41,10 @@ export interface Source {
   readonly talk?: Talk;
 }
 
-/** Talking to the agents of a run. */
 export interface Talk {
   /** Who can be talked to, and who is in memory. */
   about(run: string): Promise<TalkFacts>;
   /** Sends a question and receives the answers in pieces until the signal fires. @throws an error with the cause */
   ask(question: TalkQuestion, onMessage: (message: TalkMessage) => void, signal: AbortSignal): Promise<void>;
-  /** Frees the server's memory. */
   release(): Promise<void>;
 }

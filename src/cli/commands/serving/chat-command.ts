@@ -9,7 +9,6 @@ import { argument, defineCommand } from '../../define-command.js';
 import { allowEndpoint, checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
 import { type Screen, screenOf, tone } from '../../reporter/screen.js';
 
-/** Talks to a trained agent in a terminal. From a pipe each line is a message. */
 export const chat = defineCommand({
   name: 'chat',
   description: 'talk to a trained agent in a terminal, or send it one message a line',
@@ -77,7 +76,6 @@ export const chat = defineCommand({
   },
 });
 
-/** A model's name, and the conversation with it. */
 interface NamedChat {
   readonly name: string;
   readonly chat: Chat;
@@ -90,7 +88,6 @@ interface Surroundings {
   readonly notify: (message: string) => void;
   /** Ends the conversation. */
   readonly signal: AbortSignal;
-  /** The first line on a terminal. */
   readonly greeting: string;
 }
 

@@ -33,7 +33,6 @@ const STORE = 'tinker-weights';
 const MOST_MODELS = 16;
 const IDLE_SECONDS = 600;
 
-/** Serves the trained agents of a run, or an exported agent; or a model that clients train. */
 export const serve = defineCommand({
   name: 'serve',
   description: 'serve the trained agents as models of an OpenAI-compatible server',
@@ -110,7 +109,6 @@ export const serve = defineCommand({
   subcommands: [worker],
 });
 
-/** A server's app, with a text for people. */
 interface Served extends GuardedApp {
   readonly what: string;
   readonly path: string;

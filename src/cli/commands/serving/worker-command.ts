@@ -7,7 +7,6 @@ import { integer, requiredText, text } from '../../flags.js';
 const QUEUE = 'drmas';
 const EPISODES = 16;
 
-/** Plays episodes of runs that put their rollouts on a queue. */
 export const worker = defineCommand({
   name: 'worker',
   description: 'play episodes for a run that puts its rollouts on a queue',

@@ -13,7 +13,6 @@ import { wrap } from '../../reporter/text-layout.js';
 import { requireFile } from './import-command.js';
 import { TypedAnswers } from './typed-answers.js';
 
-/** Records demonstrations of a team that somebody else plays. */
 export const demonstrate = defineCommand({
   name: 'demonstrate',
   description: 'record demonstrations: a hosted model, a script or you answer for the agents',
@@ -85,10 +84,7 @@ interface SpeakerFlags {
   readonly script: string | undefined;
 }
 
-/**
- * The model or the module that answers; undefined if no flag names one.
- * @throws ArgumentError, RecipeError, RunError
- */
+/** Undefined if no flag names one. @throws ArgumentError, RecipeError, RunError */
 async function speakerOf({ endpoint, model, script }: SpeakerFlags): Promise<Speaker | undefined> {
   if (script !== undefined && (endpoint ?? model) !== undefined)
     throw new ArgumentError('--script and --endpoint both name who answers; expected one of them');

@@ -21,7 +21,6 @@ export const traceFlags = {
   ),
 };
 
-/** Turns traces of a production team into demonstrations and tasks. */
 export const importCommand = defineCommand({
   name: 'import',
   description: 'turn traces of a production team into demonstrations and tasks',
@@ -68,10 +67,7 @@ interface TraceFlags {
   readonly redact?: string;
 }
 
-/**
- * The options that the flags ask for.
- * @throws RunError for a name without a new one, a module that does not exist, or one without a function
- */
+/** @throws RunError for a name without a new one, a module that does not exist, or one without a function */
 export async function importOptions({ agent, rename, score, minScore, redact }: TraceFlags) {
   const names = rename.map((pair) => {
     const [old, name, ...more] = pair.split('=');

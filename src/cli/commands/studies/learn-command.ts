@@ -23,17 +23,14 @@ import { wrap } from '../../reporter/text-layout.js';
 import { train } from '../train-command.js';
 import { importOptions, requireFile, traceFlags } from './import-command.js';
 
-/** The name of the recipe that is written. */
 const RECIPE_FILE = 'recipe.ts';
 
-/** The name of the folder in which the files are made. */
 const MADE = 'learn';
 const temporaryPrefix = `${TEMPORARY}${MADE}-`;
 
 /** The share of the traced tasks that evaluations play and neither demonstrations nor steps contain. */
 const HELD_OUT = 0.2;
 
-/** From the traces of a production team to a trained one: import, warm start, reinforcement, comparison. */
 export const learn = defineCommand({
   name: 'learn',
   description: 'train a team on the traces of a production team',
@@ -109,10 +106,7 @@ export const learn = defineCommand({
   },
 });
 
-/**
- * Writes into the demonstrations the schemas that the team's agents must keep to in play, from a rehearsal of the
- * written recipe. Returns warnings about prompts that differ.
- */
+/** The schemas that the agents keep to in a rehearsal of the recipe. Returns warnings about other prompts. */
 async function writeSchemas(
   out: string,
   request: { readonly set: readonly string[]; readonly seed?: number },

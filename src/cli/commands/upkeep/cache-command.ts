@@ -6,7 +6,6 @@ import { cacheDirectory, codeOf, nodeFiles } from '@drmas/engine/platform';
 import { defineCommand, optionalArgument } from '../../define-command.js';
 import { toggle } from '../../flags.js';
 
-/** Kinds of cached data by folder. */
 const KINDS: Readonly<Record<string, string>> = {
   native: 'compiled kernels',
   warmstarts: 'warm starts',

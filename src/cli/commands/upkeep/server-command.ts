@@ -13,7 +13,6 @@ import { visible, wrap } from '../../reporter/text-layout.js';
 const BUDGET_SECONDS = 300;
 const TOLERANCE = 1e-3;
 
-/** Checks a server of the Tinker protocol against the protocol's rules. */
 export const server = defineCommand({
   name: 'server',
   description: 'check a server of the Tinker protocol: losses, updates, samples, saved weights, errors',

@@ -80,7 +80,6 @@ function scoreTable(variants: readonly VariantSummary[]): string[] {
   return table([['held-out tasks', 'start', 'end', 'reward', 'runs'], ...rows]);
 }
 
-/** The distance between the last scores of each variant and its baseline. */
 function differenceLines({ differences }: AblationResult, width: number): string[] {
   return differences
     .filter(({ pairs }) => pairs > 0)
@@ -109,10 +108,7 @@ const WIDEST = 64;
 /** The mark of a point that several curves share. */
 const SEVERAL = '*';
 
-/**
- * Curves over the same steps. Each curve is drawn with a letter of its name. The range is at the left, the steps are
- * below. Steps are averaged into as many columns as fit.
- */
+/** Each curve is drawn with a letter of its name. Steps are averaged into as many columns as fit. */
 export function chartLines(series: readonly Series[], width: number): string[] {
   const drawn = series.filter(({ values }) => values.length > 0);
   const steps = Math.max(0, ...drawn.map(({ values }) => values.length));

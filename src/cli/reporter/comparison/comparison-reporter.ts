@@ -12,19 +12,14 @@ import { comparisonLines } from './comparison-printer.js';
 
 type AblationRun = AblationPlan['runs'][number];
 
-/**
- * Prints the progress of compared runs side by side: a row for each evaluation that all runs of a pair have, and below
- * it the progress of each run.
- */
+/** A row for each evaluation that all runs of a pair have, and below it the progress of each run. */
 export class ComparisonReporter {
   readonly #screen: Screen;
   readonly #lines: StatusLines;
   #runs: readonly AblationRun[] = [];
-  /** The histories of the runs in progress, by name. */
   readonly #going = new Map<string, RunHistory>();
   /** The score of each evaluation, by run and step. */
   readonly #scores = new Map<string, Map<number, number>>();
-  /** The played episodes of a run's step, by the run's name. */
   readonly #playing = new Map<string, PlayProgress>();
   readonly #shown = new Set<string>();
   readonly #warnings = new Set<string>();

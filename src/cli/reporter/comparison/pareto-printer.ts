@@ -6,7 +6,6 @@ const ROWS = 11;
 const WIDEST = 56;
 const LABEL = 8;
 
-/** The table of the variants by part of the reward, and a picture of them if there are two parts. */
 export function paretoLines(picture: ParetoPicture, width: number): string[] {
   const { parts, points, hypervolume } = picture;
   const rows = points.map(({ variant, values, front }, i) => [

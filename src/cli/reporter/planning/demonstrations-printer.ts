@@ -7,7 +7,6 @@ import { type Screen, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
 import { grouped, nearPath, visible, wrap } from '../text-layout.js';
 
-/** The plan of a recording: its team, agents and tasks. */
 export function requestLines(request: DemonstrationRequest, width: number): string[] {
   const { recipe, speaker, agents, tasks, chosen, samples, minScore, out, warnings } = request;
   const all = Number.isFinite(tasks.train.size) ? ` of ${grouped(tasks.train.size)}` : '';
@@ -49,7 +48,6 @@ const number = (score: number) => `${Number(score.toFixed(3))}`;
 
 const visibleLines = (text: string) => text.split('\n').map(visible);
 
-/** A played task. */
 export function playedTaskLine({ task, group, kept }: DemonstratedTask, count: number): string {
   const scores = group.episodes.map(({ score, failure }) =>
     failure === undefined ? number(score.success ?? score.team) : `failed (${failure.reason})`,

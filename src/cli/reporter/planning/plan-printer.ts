@@ -86,7 +86,6 @@ function backendText({ backend, backends }: RunForecast): string {
   return backends.map(({ type, policies }) => `the backend '${type}' for ${policies.join(', ')}`).join(' and ');
 }
 
-/** A run's tokens in a sentence. */
 const tokensText = ({ read, generated, trained }: Tokens): string =>
   `${short(read)} of prompts, ${short(generated)} written, at most ${short(trained)} trained`;
 

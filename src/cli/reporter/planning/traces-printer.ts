@@ -9,7 +9,6 @@ import { grouped, percent, significant, table, wrap } from '../text-layout.js';
 /** The length of the longest text in the example of a row. */
 const LONGEST = 200;
 
-/** The summary of `drmas import`: what would be kept of the traces. */
 export function importLines(traces: TraceImport, width: number): string[] {
   const { agents, example, tasks, fields, masked, dropped, score, heldOut, unread } = traces;
   const { all, kept, scored, mean } = traces.traces;
@@ -52,10 +51,7 @@ function exampleLines({ agent, messages }: NonNullable<TraceImport['example']>, 
   });
 }
 
-/**
- * The end of a run of `drmas learn`: the traced team beside the trained one.
- * @param first The evaluation after the warm start
- */
+/** The traced team beside the trained one. @param first The evaluation after the warm start */
 export function learntLines(
   traced: TracedTeam,
   first: ScoredEvaluation,

@@ -6,7 +6,6 @@ import type { StoredEpisode } from '../../../method/store.js';
 import { type EpisodeFacts, type FactsGroup, taskTitle } from '../../../runs/analysis.js';
 import { checkedEpisode } from '../../report/shown-episodes.js';
 
-/** The position of an episode in its file, and its entry in a list of groups. */
 export interface IndexedEpisode extends EpisodeFacts {
   readonly at: number;
   readonly bytes: number;
@@ -76,7 +75,6 @@ async function indexOf(file: string): Promise<EpisodeIndex> {
   return { groups: [...groups.values()], byTask: groups, agents: [...names.keys()].sort(), episodes };
 }
 
-/** Reads some episodes of a file. */
 export async function readIndexed(file: string, entries: readonly IndexedEpisode[]): Promise<StoredEpisode[]> {
   const handle = await open(file, 'r');
   try {

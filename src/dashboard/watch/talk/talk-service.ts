@@ -26,7 +26,6 @@ const IDLE_MINUTES = 5;
 /** The memory limit for weights: half of the free memory, so that a concurrent training has the rest. */
 const freeBytes = () => freemem() / 2;
 
-/** The limits of the service. */
 interface TalkServiceOptions {
   /** Threads of the kernels. Default 1: a concurrent training uses the others. */
   readonly threads?: number | undefined;

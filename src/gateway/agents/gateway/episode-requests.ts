@@ -8,7 +8,6 @@ import type { ServedCall } from '../../dialects/model-app.js';
 import type { EpisodeCalls } from '../attribution.js';
 import { promptTokens } from './prompt-tokens.js';
 
-/** An answer, ready or not, and the number of clients that wait for it. */
 interface SharedAnswer {
   readonly answer: Promise<ModelAnswer>;
   readonly controller: AbortController;
@@ -19,7 +18,6 @@ interface SharedAnswer {
 interface EpisodeRequestsOptions {
   readonly episode: EpisodeInPlay;
   readonly calls: EpisodeCalls;
-  /** The most calls of the episode. */
   readonly maxCalls: number;
 }
 
@@ -28,7 +26,6 @@ const MOST_PROBES = 16;
 
 const SPENT = 'This episode may make no more calls of models; this text ends it.';
 
-/** Properties of a request besides its content. */
 type RequestDetails = Pick<ServedCall<unknown>, 'signal' | 'retry' | 'text'>;
 
 export class EpisodeRequests {
@@ -44,7 +41,6 @@ export class EpisodeRequests {
     this.#options = options;
   }
 
-  /** The names of the team's agents. */
   get agents(): readonly string[] {
     return this.#options.calls.agents;
   }
@@ -69,7 +65,6 @@ export class EpisodeRequests {
     return unlessAborted(shared.answer, signal).finally(stopListening);
   }
 
-  /** The turn under an answer's id. */
   recall(id: string): Said | undefined {
     return this.#options.calls.recall(id);
   }
@@ -116,10 +111,7 @@ export class EpisodeRequests {
     return answer;
   }
 
-  /**
-   * The reply once all calls are used up. Agents seldom have a limit themselves, and treat a refusal as an accident. A
-   * text without tool calls ends their loop; an empty text does not.
-   */
+  /** Once all calls are used up: a text without calls ends an agent's loop; a refusal or an empty text does not. */
   #end({ model }: ModelRequest): ModelAnswer {
     if (this.#endTextSent)
       throw new DialectError(400, 'calls_spent', `the episode has made its ${this.#options.maxCalls} calls`);

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 
-/** The address of a run's gateway, and its limits. */
 export const gatewaySchema = z.strictObject({
   host: z
     .string()

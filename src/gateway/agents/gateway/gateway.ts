@@ -13,7 +13,6 @@ import { EpisodeRequests } from './episode-requests.js';
 import { EpisodeSecrets } from './episode-secrets.js';
 
 export interface GatewayOptions {
-  /** The most calls of one episode. */
   readonly maxCalls: number;
   /** Receives the settings of a request that the recipe decides. */
   readonly onIgnored: (agent: string, settings: readonly string[]) => void;

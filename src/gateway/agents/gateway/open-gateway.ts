@@ -21,7 +21,7 @@ interface GatewayRun {
   readonly warn: (message: string) => void;
 }
 
-/** Lets programs reach the agents of a run's episodes. @throws RecipeError when the port cannot be opened */
+/** @throws RecipeError when the port cannot be opened */
 export async function openGateway(settings: GatewaySettings, { maxTurns, warn }: GatewayRun): Promise<OpenGateway> {
   const { host, port, publicUrl, maxCalls = maxTurns } = settings;
   const gateway = new Gateway({

@@ -26,10 +26,7 @@ export interface TurnAdvantage {
 }
 
 export interface StepAdvantages {
-  /**
-   * The turns that policies learn from, in the order of tasks and samples. Within an episode they have the
-   * estimator's order.
-   */
+  /** The turns that policies learn from, by task and sample; within an episode in the estimator's order. */
   readonly turns: readonly TurnAdvantage[];
   readonly byTurn: ReadonlyMap<Turn, TurnAdvantage>;
   readonly episodes: readonly Episode[];

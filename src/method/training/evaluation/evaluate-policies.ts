@@ -25,7 +25,6 @@ interface EvaluationRequest {
   readonly step: number;
   readonly tasks: number;
   readonly samples: number;
-  /** The confidence level of the intervals. */
   readonly level: number;
   /** Fields of tasks. The scores are also divided by them. */
   readonly by?: readonly string[] | undefined;
@@ -87,10 +86,7 @@ export async function evaluatePolicies(run: EvaluatedRun, progress: EvaluationPr
   for (const news of progress.stops.afterEvaluation(event)) log.emit(news);
 }
 
-/**
- * The event of an evaluation. An episode whose reward failed has no score: it is left out of all means, and counted in
- * `unscored`. Other failed episodes count as unsolved.
- */
+/** An episode whose reward failed is left out of all means and counted in `unscored`. Other failures are unsolved. */
 export function evaluationEvent(
   played: readonly EpisodeGroup[],
   { step, samples, level, by = [], prices = {} }: EvaluationRequest,
@@ -204,10 +200,7 @@ function passAt(scores: readonly (readonly number[])[]): Record<string, number> 
   return estimates;
 }
 
-/**
- * The score of the most frequent answer; among equally frequent answers, the first. An episode without an answer has no
- * vote.
- */
+/** The score of the most frequent answer, of several the first. An episode without an answer has no vote. */
 function majorityScore(episodes: readonly Episode[]): number {
   const votes = new Map<string, { count: number; score: number }>();
   for (const episode of episodes) {

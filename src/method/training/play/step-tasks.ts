@@ -91,10 +91,7 @@ function thrownBy(name: string, when: string, error: unknown): unknown {
   return Object.assign(new TaskError(message), { cause: error });
 }
 
-/**
- * The tasks of a step (1, 2, ...), a pure function of the seed. A finite set is played in a new order every epoch. From
- * an endless set the tasks are drawn.
- */
+/** A pure function of the seed. A finite set is played in a new order every epoch; an endless set is drawn from. */
 export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: number): Task[] {
   const first = (step - 1) * count;
   const indexOf = (i: number) => {
@@ -111,10 +108,7 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
 /** The most characters of a problem in a message. */
 const SHOWN = 60;
 
-/**
- * Adds a task to the tasks of a step, by their ids.
- * @throws TaskError if another problem has the id: the episodes of both would count as one task's
- */
+/** @throws TaskError if another problem has the id: the episodes of both would count as one task's */
 function addTask(known: Map<string, Task>, task: Task, source: string): void {
   const other = known.get(task.id);
   known.set(task.id, task);
@@ -136,10 +130,7 @@ interface EpochOrder {
 /** The order of a set's latest epoch: 4 bytes a task. */
 const latest = new WeakMap<TaskSet, EpochOrder>();
 
-/**
- * The indices of a finite set in the order of an epoch. Drawing the order takes a second for some million tasks, and
- * most steps are in the same epoch as the previous step.
- */
+/** Most steps are in the epoch of the step before, and drawing an order takes a second for some million tasks. */
 export function epochOrder(tasks: TaskSet, seed: number, epoch: number): Uint32Array {
   const known = latest.get(tasks);
   if (known?.seed === seed && known.epoch === epoch && known.order.length === tasks.size) return known.order;
@@ -164,10 +155,7 @@ export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken:
   }
 }
 
-/**
- * The first tasks of a set, or of each of its parts, for evaluation: the same tasks each time.
- * @throws TaskError if two problems have one id: a comparison would take the episodes of one for the other's
- */
+/** The first of a set, or of each of its parts: the same each time. @throws TaskError if two problems have one id */
 export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
   const of = (set: TaskSet): Task[] =>
     set.parts?.flatMap(of) ?? Array.from({ length: Math.min(count, set.size) }, (_, i) => taskAt(set, i));

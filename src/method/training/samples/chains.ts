@@ -85,10 +85,7 @@ export function countChains(episodes: readonly Episode[]): Readonly<Record<strin
   );
 }
 
-/**
- * A policy's turns of a step as chains, in the order of tasks and samples. Within an episode the chains have the
- * canonical order of their first turns.
- */
+/** In the order of tasks and samples; within an episode in the canonical order of the chains' first turns. */
 export function learntChains(policy: string, groups: readonly EpisodeGroup[]): TurnChain[] {
   return groups
     .flatMap(({ episodes }) => episodes)

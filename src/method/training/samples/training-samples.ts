@@ -58,10 +58,7 @@ export function tokensByEpisode(
   return tokens;
 }
 
-/**
- * One number for each response token of each turn [R], from a model that returns a row for each sample [T]. Chains with
- * equal tokens are scored once.
- */
+/** A number for each response token of each turn [R], from rows [T] of a model. Equal chains are scored once. */
 export async function scoreTurns(
   chains: readonly TurnChain[],
   score: (samples: readonly TrainingSample[]) => Promise<readonly Float32Array[]>,

@@ -88,10 +88,7 @@ function pooledVariance(groups: readonly (readonly PlayedTurn[])[]): { variance:
   return { variance: squares / freedom, freedom };
 }
 
-/**
- * Groups of episodes by the team's reward without the cost of calls, which counts as a penalty; right is a group whose
- * episodes succeed.
- */
+/** By the team's reward without the cost of calls, which counts as a penalty. Right: the episodes succeed. */
 export function groupKinds(groups: readonly EpisodeGroup[], weights?: PartWeights): GroupKinds {
   return kindsOf(
     groups.map(({ episodes }) => episodes),

@@ -9,13 +9,11 @@ import type { Updates } from '../update/update-result.js';
 import { Silence, type SilenceSettings } from './silence.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
-/** Number of norms that are needed for a median. */
 const FEWEST_NORMS = 5;
 /** A norm below this fraction of `clipNorm` is rounding: the gradient of groups whose advantages are all 0. */
 const ROUNDING = 1e-6;
 /** Number of steps in a row without a finite gradient that end the run. */
 const MOST_DROPPED = 3;
-/** The number of episodes in a spike's event. */
 const NAMED_EPISODES = 3;
 
 export interface WatchState {

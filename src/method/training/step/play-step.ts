@@ -11,7 +11,6 @@ import type { Progress } from '../state/progress.js';
 
 export type StepPlayer = Playing & Pick<TrainingRun, 'estimator' | 'signals'>;
 
-/** The position of a run before the step to play. */
 export type StepPosition = Readonly<Pick<Progress, 'step' | 'predictions'>>;
 
 export const positionAfter = (

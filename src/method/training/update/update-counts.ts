@@ -15,10 +15,7 @@ export class UpdateCounts {
     if (kept !== undefined) this.#uncounted = 0;
   }
 
-  /**
-   * The counts for a checkpoint, in the order of the names: policies update side by side, so the order of their counts
-   * is chance. Undefined before the first step.
-   */
+  /** In the order of the names: policies update side by side, so the order of their counts is chance. */
   get state(): Readonly<Record<string, number>> | undefined {
     if (this.#uncounted === undefined) return undefined;
     return Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)));

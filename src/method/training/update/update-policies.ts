@@ -74,10 +74,7 @@ export async function updatePolicies(
   return Object.fromEntries(updates.flat());
 }
 
-/**
- * Whether a policy still waits for its critic in this step, which is counted then. The critic learns in steps that call
- * an agent of the policy, so other steps do not count.
- */
+/** Counts the step if the policy waits. Other steps do not count: its critic learns when its agents are called. */
 function waits(learner: Learner, counts: CountsUpdates): boolean {
   const steps = `${learner.name}.critic.ahead`; // no policy can have this name
   const waited = counts.of(steps, 1);

@@ -20,10 +20,7 @@ import { decayFromStart, learningRateAt } from '../update/mini-batches.js';
 const REPORT_EVERY = 50;
 /** Demonstrations in the held-out loss. */
 const HELD_OUT = 128;
-/**
- * The number of steps that are submitted before the first is awaited, so that the next batch is prepared during the
- * computation.
- */
+/** Steps submitted before the first is awaited: the next batch is prepared during the computation. */
 const IN_FLIGHT = 4;
 /** The agent of samples that pass through the trunk alone. */
 const NO_AGENT = '';
@@ -43,10 +40,7 @@ interface Taught {
   readonly isTrunk: boolean;
 }
 
-/**
- * Trains the policies of a run on traces. With `share: 'base'` one base learns from all traces and is copied into every
- * policy. Otherwise each policy learns from the traces of its own agents.
- */
+/** `share: 'base'`: one base learns from all traces and is copied. Else each policy learns from its own agents'. */
 export async function trainWarmStart(
   run: WarmStartedRun,
   settings: WarmStartSettings,
@@ -140,14 +134,10 @@ function meanOverTokens(batches: readonly { readonly loss: number; readonly toke
 interface TraceReader {
   readonly agents: readonly string[];
   readonly tokenizer: Tokenizer;
-  /** The most tokens in the model's context. */
   readonly context: number;
 }
 
-/**
- * The demonstrations of a step, a pure function of seed and step.
- * @throws TaskError if a demonstration does not fit the model's context
- */
+/** A pure function of seed and step. @throws TaskError if a demonstration does not fit the model's context */
 export function traceBatch(
   { sources, systemPrompts }: DemonstrationSource,
   { agents, tokenizer, context }: TraceReader,

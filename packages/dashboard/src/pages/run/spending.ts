@@ -4,7 +4,6 @@ import { type Spending, spentTogether, type TokenCount } from '@drmas/engine/hos
 import { evaluatedEpisodes } from '@drmas/engine/nouns';
 import type { EventsByKind } from '../../../../../src/runs/analysis.js';
 
-/** A row of the table of costs. */
 export interface SpendingRow {
   readonly name: string;
   readonly tokens: TokenCount;

@@ -8,7 +8,6 @@ export interface TalkAnswer {
   readonly end?: Extract<TalkMessage, { readonly type: 'end' }>;
 }
 
-/** A question with its answers. */
 export interface Exchange {
   readonly question: TalkQuestion;
   readonly state: 'waiting' | 'loading' | 'answering' | 'over';
@@ -17,7 +16,6 @@ export interface Exchange {
   readonly problem?: string;
 }
 
-/** The exchange after a further message of the server. */
 export function afterMessage(exchange: Exchange, message: TalkMessage): Exchange {
   switch (message.type) {
     case 'loading':

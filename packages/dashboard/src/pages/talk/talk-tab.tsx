@@ -187,7 +187,6 @@ function Conversation({ system, messages, onForget }: ConversationProps) {
   );
 }
 
-/** A question with both answers side by side. */
 function ExchangeView({ exchange }: { readonly exchange: Exchange }) {
   const { question, open, answers, state, problem } = exchange;
   const { agent, messages, temperature, step } = question;

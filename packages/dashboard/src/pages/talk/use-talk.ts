@@ -81,7 +81,6 @@ function messagesOf({ messages }: ShownTurn): TalkQuestion['messages'] | undefin
   return said.length === messages.length && said.length > 0 ? said : undefined;
 }
 
-/** The prompt of the turn that an address names. */
 export function useQuoted(run: string, { file, task, sample, turn }: Readonly<Record<string, string>>): Quoted {
   const source = useSource();
   const [quoted, setQuoted] = useState(NOTHING);
