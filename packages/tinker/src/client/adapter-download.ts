@@ -18,7 +18,6 @@ const LONGEST_DOWNLOAD_MS = 3_600_000;
 const ADAPTER_FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
 
 export interface DownloadOptions {
-  /** The server's key. */
   readonly apiKey: Secret | undefined;
   readonly adapter: Pick<AdapterSettings, 'targets'>;
 }

@@ -1,7 +1,4 @@
-/**
- * The local part of a model that a server trains: its tokenizer and its sizes, from a directory in the Hugging Face
- * layout.
- */
+/** The local part of a model that a server trains: tokenizer and sizes, from a directory in Hugging Face's layout. */
 
 import type { DecoderConfig } from '@drmas/engine/contract';
 import { CheckpointError } from '@drmas/engine/errors';

@@ -2,20 +2,17 @@ import { doneAnswer, modelAnswer, savedAnswer } from './wire/answers.js';
 import type { Submitted, TinkerClient } from './wire/tinker-client.js';
 import { isKind, TinkerError } from './wire/tinker-failure.js';
 
-/** The settings with which a model on a server is created. */
 export interface RemoteModelSpec {
   /** The server's name of the model that the adapter adapts. */
   readonly baseModel: string;
   readonly rank: number;
   /** The protocol has no field for alpha: only extended servers receive it, and other servers choose their own. */
   readonly alpha?: number;
-  /** The seed of the adapter's first weights. */
   readonly seed: number;
   readonly attention: boolean;
   readonly feedForward: boolean;
 }
 
-/** Weights that are saved on a server. */
 export interface SavedWeights {
   /** The server's name of the weights: `tinker://...` on most. */
   readonly path: string;
@@ -25,7 +22,6 @@ export interface SavedWeights {
 
 export interface RemoteModelOptions {
   readonly client: TinkerClient;
-  /** The policy's name. */
   readonly name: string;
   readonly spec: RemoteModelSpec;
   /** The server runs a request once, even if it is sent again with the same number. */
@@ -47,7 +43,6 @@ const MOST_RECOVERIES = 3;
 export class RemoteModel {
   readonly name: string;
   generation = 0;
-  /** The number of updates in the weights. */
   updates = 0;
   saved: SavedWeights | undefined;
   /** The adapter's alpha on the server, if the server reports it. */
@@ -90,7 +85,7 @@ export class RemoteModel {
   }
 
   /**
-   * Sends a request of this model. The caller has its turn.
+   * The caller has its turn.
    * @param repeatable A second run does no harm. Other requests are sent again only if the server knows their numbers.
    * @throws TinkerError `fate-unknown` when the request may have arrived and cannot be sent again
    */
@@ -203,9 +198,7 @@ export class RemoteModel {
     return saved;
   }
 
-  /**
-   * Replaces the model's weights by saved ones. Some servers load weights only into new models, so it makes a new one.
-   */
+  /** Some servers load weights only into new models, so this makes a new one. */
   async replace(saved: SavedWeights, { optimizer }: { readonly optimizer: boolean }): Promise<void> {
     await this.inOrder(async () => {
       if (this.#sequence > 0) {

@@ -22,7 +22,6 @@ import type { ServerProfile } from './server-profile.js';
 import type { TinkerClient } from './wire/tinker-client.js';
 import { isKind, TinkerError } from './wire/tinker-failure.js';
 
-/** A server, its host and its limits. */
 export interface Connection {
   readonly client: TinkerClient;
   readonly url: string;
@@ -36,7 +35,6 @@ export interface Connection {
   readonly onUnsaved: (message: string) => void;
 }
 
-/** The parts of a policy on a server. */
 export interface RemoteParts {
   readonly spec: RemoteModelSpec;
   readonly base: RemoteBase;
@@ -126,10 +124,7 @@ export class RemotePolicy implements PolicyHandle {
     return version;
   }
 
-  /**
-   * Saves the weights in case the server loses the model, in place of the last such save. Training goes on if that
-   * fails, with one warning, and the next publication tries again.
-   */
+  /** In case the server loses the model, in place of the last such save. A failure warns once; training goes on. */
   async #savePeriodically(): Promise<void> {
     const { client, profile, onUnsaved } = this.#connection;
     const { model } = this.parts;

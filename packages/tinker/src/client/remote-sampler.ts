@@ -9,7 +9,6 @@ import { checkedSample, type Limits, requireTokens } from './wire/datum.js';
 import type { TinkerClient } from './wire/tinker-client.js';
 import { isKind } from './wire/tinker-failure.js';
 
-/** Weights in a server's sampler. */
 interface Snapshot {
   readonly session: string;
   readonly version: number;
@@ -31,7 +30,6 @@ export interface RemoteSamplerOptions {
 }
 
 export class RemoteSampler {
-  /** Version of the next publication. */
   nextVersion = 0;
   readonly #options: RemoteSamplerOptions;
   /** The snapshots that can be sampled, oldest first. */
@@ -54,7 +52,6 @@ export class RemoteSampler {
     return version;
   }
 
-  /** The version that was last published. */
   get version(): number | undefined {
     return this.#snapshots.at(-1)?.version;
   }
@@ -92,10 +89,7 @@ export class RemoteSampler {
     await Promise.allSettled(this.#running);
   }
 
-  /**
-   * @throws BackendError when the prompt does not fit, or the snapshot is older than the weights and sampling it would
-   * undo updates
-   */
+  /** @throws BackendError when the prompt does not fit, or sampling an older snapshot would undo updates */
   generate(request: GenerateRequest): Promise<Generation> {
     const { limits } = this.#options;
     requireTokens(request.prompt, limits, 1);

@@ -42,9 +42,7 @@ export class RemoteTrainer {
     return rows.map((row, i) => written(row, samples[i] as TrainingSample));
   }
 
-  /**
-   * Computes the gradient of the loss, which reaches the server with the next update, or at once as a loss of its own.
-   */
+  /** The gradient reaches the server with the next update, or at once as a loss of its own. */
   async forwardBackward(
     samples: readonly TrainingSample[],
     options: ForwardBackwardOptions,
@@ -250,7 +248,6 @@ const FAILED: Contribution = {
   },
 };
 
-/** A pass in the chunks of its samples. */
 function partsOf(pass: PassInput, chunks: readonly (readonly unknown[])[]): PassInput[] {
   let from = 0;
   return chunks.map(({ length }) => {

@@ -147,7 +147,6 @@ export function gradientPath({
   return reduction === 'sequence-mean' ? 'scaled-ratio' : undefined;
 }
 
-/** The measured behaviour on one line, for people. */
 export function describeProfile(profile: ServerProfile): string {
   const path = {
     weights: "its cross-entropy, weighted by our loss's gradient",

@@ -103,9 +103,7 @@ export class TinkerBackend implements Backend {
     return { kernels: 'tinker', isa: profile.name, notice: describeProfile(profile), server: { url, ...profile } };
   }
 
-  /**
-   * @throws CheckpointError, TokenizerError about the base's directory; BackendError when the server refuses the model
-   */
+  /** @throws CheckpointError, TokenizerError about the base's directory; BackendError when the server refuses it */
   async open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<Handles[R]> {
     const handles: { readonly [Name in Role]: () => Promise<Handles[Name]> } = {
       frozen: () => this.#open(weights, name),

@@ -6,7 +6,6 @@
 import { idFault } from '@drmas/engine/endpoints';
 import { z } from 'zod';
 
-/** The path of saved weights. */
 export const CHECKPOINT_PATH = /^tinker:\/\/([\w:-]{1,100})\/(weights|sampler_weights)\/([\w-][\w.-]{0,99})$/;
 
 /** Ids are 32-bit integers in the engine; a model's vocabulary is checked with its request. */
@@ -78,7 +77,6 @@ const passInput = z.object({
     .nullish(),
 });
 
-/** A batch and its loss, from JSON or protobuf. */
 export interface PassInput {
   readonly data: readonly {
     readonly model_input: { readonly chunks: readonly { readonly tokens: ArrayLike<number> }[] };

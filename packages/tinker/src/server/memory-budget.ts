@@ -37,7 +37,6 @@ export function adapterBytes(config: DecoderConfig, adapter: AdapterSettings): A
 export const mostRank = ({ width, heads, headDim, feedForward }: DecoderConfig): number =>
   Math.max(width, heads * headDim, feedForward);
 
-/** The quantity that a budget limits, and the flag that sets it. */
 interface Resource {
   readonly name: 'memory' | 'disk';
   readonly flag: string;

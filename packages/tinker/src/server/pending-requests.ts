@@ -19,7 +19,6 @@ interface Future {
   until: number;
 }
 
-/** The result of a request. */
 export type Outcome =
   | { readonly type: 'answer'; readonly answer: unknown }
   | { readonly type: 'error'; readonly error: unknown };
@@ -40,7 +39,6 @@ export class Futures {
     this.#most = most;
   }
 
-  /** The number of requests in progress. */
   get pending(): number {
     return this.#pending;
   }
@@ -69,10 +67,7 @@ export class Futures {
     return id;
   }
 
-  /**
-   * Waits for a result, at most this long, and no longer than its client is there.
-   * @throws DialectError 404 for a number that is not known (any more)
-   */
+  /** Waits no longer than its client is there. @throws DialectError 404 for a number that is not known (any more) */
   async fetch(id: string, timeoutMs: number, gone?: AbortSignal): Promise<Outcome | 'pending'> {
     const future = this.#futures.get(id);
     if (future === undefined) throw new DialectError(404, 'unknown_future', 'Future not found');

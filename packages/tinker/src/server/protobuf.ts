@@ -20,7 +20,6 @@ function requireRoom(length: number, most: number, what: string): void {
   if (length >= most) throw refused(`expected at most ${most} ${what}`);
 }
 
-/** The fields of a request for a pass, beside the batch. */
 export interface PassRequest {
   readonly model_id: string;
   readonly seq_id: number;
@@ -118,7 +117,6 @@ function readEntry<T>(bytes: Uint8Array, value: (reader: BinaryReader) => T): [s
   return [key, (last as { readonly value: T }).value];
 }
 
-/** Reads a chunk, and appends its tokens. */
 function readChunk(bytes: Uint8Array, tokens: number[]): void {
   const reader = new BinaryReader(bytes);
   let isText = false;

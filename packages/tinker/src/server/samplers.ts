@@ -13,7 +13,6 @@ import { refused, requireIds } from './token-pass.js';
 const MOST_SNAPSHOTS = 8;
 /** The most open samplers of saved weights. A closed one is opened again when it is used. */
 const MOST_OPEN = 16;
-/** The most sampling sessions. */
 const MOST_SESSIONS = 4096;
 
 interface Sampler {
@@ -27,7 +26,6 @@ interface Sampler {
   readonly release: () => void;
 }
 
-/** The weights of a sampling session. */
 interface SamplingSession {
   readonly session: string;
   readonly about: SamplerSource;
@@ -62,7 +60,6 @@ export class Samplers {
     this.#memory = memory;
   }
 
-  /** A sampling session on weights in files. */
   open(opened: SamplingSession): string {
     this.#requirePlace();
     const id = `sampling_${randomUUID()}`;
@@ -70,10 +67,7 @@ export class Samplers {
     return id;
   }
 
-  /**
-   * A sampling session on the present weights of a model. Later training does not change them.
-   * @throws DialectError if there is too little memory
-   */
+  /** Later training does not change the sampled weights. @throws DialectError if there is too little memory */
   async snapshot({ session, id: model, policy, about }: ServedModel, bytes: number): Promise<string> {
     this.#requirePlace();
     const release = this.#take(bytes);
@@ -184,7 +178,6 @@ export class Samplers {
 /** A base model, as far as requests are checked against it. */
 export type SampledBase = Pick<EmbeddedFrozen, 'config' | 'tokenizer'>;
 
-/** The samples that a request asks for. */
 export interface Draws {
   readonly prompt: number[];
   readonly request: Omit<GenerateRequest, 'key'>;

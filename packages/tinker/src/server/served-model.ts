@@ -12,7 +12,6 @@ import type { ModelDescription } from './weights-store.js';
 /** The number of earlier requests that are recognised by their number. */
 const REMEMBERED = 256;
 
-/** The settings of an optimiser step, in the protocol's names. */
 interface AdamParams {
   readonly learning_rate: number;
   readonly beta1: number;
@@ -83,10 +82,7 @@ export class ServedModel {
     return done;
   }
 
-  /**
-   * A request that is sent again with its number is the same request.
-   * @throws DialectError 409 for another request with the same number
-   */
+  /** The same number is the same request. @throws DialectError 409 for another request with the same number */
   once(number: number | null | undefined, digest: string, submit: () => string): string {
     if (number === null || number === undefined) return submit();
     const earlier = this.#numbered.get(number);

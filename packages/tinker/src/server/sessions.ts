@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { DialectError } from '@drmas/engine/errors';
 import { waitMs } from '@drmas/engine/host';
 
-/** The most sessions. */
 const MOST_SESSIONS = 4096;
 
 export class Sessions {

@@ -30,7 +30,6 @@ export interface TinkerAppOptions {
   readonly version: string;
 }
 
-/** An app that speaks the protocol, with a function to stop it. */
 export interface TinkerApp extends GuardedApp {
   readonly app: Hono;
   /** Refuses further requests, and resolves when the requests in progress have ended. */
@@ -60,10 +59,7 @@ export function tinkerApp({ service, token, allowedHosts, most, version }: Tinke
     if (state.stopping) throw new DialectError(503, 'stopping', 'the server is stopping');
     return { request_id: futures.add(work) };
   };
-  /**
-   * Accepts a training request of a model. The same number with the same body is the same request. `prepare` checks the
-   * request, and returns its work.
-   */
+  /** The same number with the same body is the same request. `prepare` checks the request, and returns its work. */
   const ofModel = (body: Numbered, digest: string, prepare: () => () => Promise<FutureResult>): object => {
     const model = service.model(body.model_id);
     const request_id = model.once(body.seq_id, digest, () => submit(prepare()).request_id);
@@ -230,7 +226,6 @@ const unknownUrl = ({ req }: Context) =>
 
 const digestOf = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
 
-/** A request that is refused at once. */
 function refusal(error: unknown): Response {
   const status = error instanceof DialectError ? error.status : 500;
   return Response.json({ detail: messageOf(error) }, { status });

@@ -25,11 +25,8 @@ export interface TinkerServiceOptions {
   readonly files: Files;
   /** Directories of the base models, by the names that clients use. */
   readonly bases: ReadonlyMap<string, string>;
-  /** The directory for weights that clients save. */
   readonly store: string;
-  /** The served model. */
   readonly base: SampledBase;
-  /** The most models. */
   readonly mostModels: number;
   /** Bytes for adapters and sampling sessions. */
   readonly memory: number;
@@ -272,7 +269,6 @@ export class TinkerService {
     return this.#samplers.open({ session, key: directory, about: { base_model }, weights, bytes: 0 });
   }
 
-  /** The weights of a sampling session. */
   samplerSource(id: string): SamplerSource {
     return this.#samplers.sourceOf(id);
   }

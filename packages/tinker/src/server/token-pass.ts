@@ -19,7 +19,6 @@ const aggregate = 'token-mean';
 interface ProtocolLoss {
   /** Its inputs beside targets. */
   readonly inputs: readonly string[];
-  /** The equal loss of ours. */
   spec(clips: Clips): LossSpec;
 }
 

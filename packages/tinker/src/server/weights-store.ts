@@ -30,10 +30,8 @@ const description = z.object({
 
 type SavedDescription = z.output<typeof description>;
 
-/** The base and the adapter of weights. */
 export type ModelDescription = Omit<SavedDescription, 'version' | 'time' | 'id'>;
 
-/** Saved weights that exist. */
 export interface SavedWeights extends SavedDescription {
   readonly directory: string;
   readonly path: string;
@@ -99,7 +97,6 @@ export class WeightsStore {
     });
   }
 
-  /** The bytes of the files of a directory. */
   async #bytesOf(directory: string): Promise<number> {
     const names = await this.#namesIn(directory);
     const sizes = await Promise.all(names.map((name) => this.#files.size(join(directory, name))));
@@ -174,7 +171,6 @@ export class WeightsStore {
     return key;
   }
 
-  /** The files of an adapter, by name. */
   async adapterFiles(path: string): Promise<Map<string, Uint8Array>> {
     const { directory } = await this.open(path);
     const files = new Map<string, Uint8Array>();

@@ -259,6 +259,5 @@ const gapOf = (values: Float32Array, expected: Float32Array) =>
     return Math.max(gap, Math.abs(value - right) / (1 + Math.abs(right)));
   }, 0);
 
-/** Whether the first numbers of `longer` have the bits of `values`. */
 const sameBits = (values: Float32Array, longer: Float32Array) =>
   values.every((value, i) => Object.is(value, longer[i]));

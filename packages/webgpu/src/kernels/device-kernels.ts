@@ -1,7 +1,6 @@
 import type { DeviceCounts, FusedKernels, KernelsOn, StoredMatrix } from '@drmas/engine/kernels';
 import type { DeviceBfloat16s, DeviceFloats, DeviceIntegers } from './device-memory.js';
 
-/** The types of kernels on a GPU. */
 export interface DeviceMemoryKinds {
   readonly floats: DeviceFloats;
   readonly integers: DeviceIntegers;

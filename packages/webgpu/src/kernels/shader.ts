@@ -20,9 +20,7 @@ export interface ShaderSource {
    * as `name[i]`, since a dispatch may not read a buffer by one binding and write it by another.
    */
   readonly memories: readonly string[];
-  /** Functions, constants and memory of the workgroup. */
   readonly declare?: string;
-  /** The workgroup's size. */
   readonly threads: string;
   /** Knows `group`, `groups` (vec3u), `local` (vec3u) and `t`, the thread in its group. */
   readonly body: string;
@@ -77,7 +75,6 @@ fn rounded_bits(bits: u32) -> u32 {
 }
 fn rounded(x: f32) -> f32 { return bitcast<f32>(rounded_bits(bitcast<u32>(x))); }`;
 
-/** Workgroups of a dispatch in its two dimensions. */
 export type WorkgroupCounts = readonly [x: number, y: number];
 
 /** No dimension may have more than 65,535 groups, so they are laid out in rows. */

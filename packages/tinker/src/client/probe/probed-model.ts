@@ -41,10 +41,7 @@ export class ProbedModel {
     );
   }
 
-  /**
-   * The norm of a batch's gradient, undefined if the server does not report it, and the loss, NaN if the server does
-   * not report it.
-   */
+  /** The norm of a batch's gradient, undefined if the server reports none, and the loss, NaN if it reports none. */
   async measure(inputs: readonly PassInput[]): Promise<{ readonly norm: number | undefined; readonly loss: number }> {
     const passes = await sendPasses(this.model, inputs);
     const step = await this.model.submit('optim_step', { adam_params: { learning_rate: 0 } }, { repeatable: true });
@@ -103,7 +100,6 @@ export class ProbedModel {
   }
 }
 
-/** Settings of a sample that differ from the probe's. */
 export interface DrawParams {
   readonly num_samples?: number;
   readonly max_tokens?: number;

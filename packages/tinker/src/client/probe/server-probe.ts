@@ -16,7 +16,6 @@ import { isNear, LEARNING, LONG, ProbedModel, SHORT, TOLERANCE } from './probed-
 
 export interface ProbeRequest {
   readonly client: TinkerClient;
-  /** The base model of the probe's adapter. */
   readonly baseModel: string;
   readonly rank: number;
 }
@@ -76,7 +75,6 @@ async function hasForward(model: RemoteModel): Promise<boolean> {
   }
 }
 
-/** Whether a repeated request with the same number counts as one request. */
 async function isIdempotent(client: TinkerClient, model: RemoteModel, forward: boolean): Promise<boolean> {
   const input = { data: [datumOf(LONG, { weights: new Float32Array(LONG.length) })], loss_fn: 'cross_entropy' };
   const [path, body] = forward
@@ -157,9 +155,7 @@ async function nativeLosses(
 
 type SamplingProfile = Pick<ServerProfile, 'promptLogprobs' | 'loggedTemperature' | 'snapshotIsolation'>;
 
-/**
- * Log-probs that should be equal differ by less than this in low precision. A temperature of 1/2 changes them by more.
- */
+/** Log-probs that should be equal differ by less in low precision; a temperature of 1/2 changes them by more. */
 const EQUAL_LOGPROBS = 0.15;
 const LEARNING_RATE = 1e-2;
 

@@ -228,7 +228,6 @@ async function sampledFrom(bench: RefereeBench, what: string, ...drawn: readonly
   bench.same(what, got, expected);
 }
 
-/** A model of which an earlier snapshot has been sampled. */
 async function trainedOn(bench: RefereeBench): Promise<ProbedModel> {
   const { probed, session } = await sampled(bench);
   await sampledFrom(bench, 'of the earlier snapshot', [probed, session]);

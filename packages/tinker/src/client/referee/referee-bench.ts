@@ -23,7 +23,6 @@ export const AREAS = [
   'errors',
 ] as const;
 
-/** One rule of the protocol. */
 export interface RefereeCase {
   readonly name: string;
   readonly area: (typeof AREAS)[number];
@@ -61,7 +60,6 @@ export interface BenchOptions {
 }
 
 export const RANK = 4;
-/** The settings of an update, in the protocol's names. */
 export const ADAM = { learning_rate: 1e-2, beta1: 0.9, beta2: 0.95, eps: 1e-8 } as const;
 
 export class RefereeBench {
@@ -118,7 +116,6 @@ export class RefereeBench {
     for (let i = 0; i < steps; i++) await this.update(probed, [crossEntropy(tokens)]);
   }
 
-  /** Log-probs of one sequence's targets. */
   async score(probed: ProbedModel, tokens: Int32Array): Promise<Float32Array> {
     return (await probed.score(tokens))[0] as Float32Array;
   }
@@ -195,7 +192,6 @@ function distance(a: ArrayLike<number | null>, b: ArrayLike<number | null>): num
 export const rowWith = (tokens: Int32Array, values: Readonly<Record<number, number>>) =>
   Float32Array.from(tokens, (_, t) => values[t] ?? 0);
 
-/** A batch of one sequence. */
 export const lossOn = (
   tokens: Int32Array,
   loss_fn: ServerLoss,
@@ -207,7 +203,6 @@ export const lossOn = (
 export const crossEntropy = (tokens: Int32Array, weight = 1) =>
   lossOn(tokens, 'cross_entropy', { weights: new Float32Array(tokens.length).fill(weight) });
 
-/** The case of a table's row. */
 export const define =
   (area: RefereeCase['area'], core?: 'core') =>
   (name: string, about: string, run: RefereeCase['run'], known?: RefereeCase['known']): RefereeCase => ({

@@ -150,7 +150,6 @@ const rawOf =
     }
   };
 
-/** Measures the speed and gives the model back. */
 async function speedOf(bench: RefereeBench): Promise<ServerSpeed> {
   try {
     return await measureSpeed(bench);

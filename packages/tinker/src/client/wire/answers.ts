@@ -69,10 +69,8 @@ export interface Datum {
   readonly loss_fn_inputs: { readonly target_tokens: Tensor } & { readonly [input: string]: Tensor };
 }
 
-/** The losses of servers that this client uses. */
 export type ServerLoss = 'cross_entropy' | 'importance_sampling' | 'ppo' | 'cispo';
 
-/** A batch, and what to do with it. */
 export interface PassInput {
   readonly data: readonly Datum[];
   readonly loss_fn: ServerLoss;

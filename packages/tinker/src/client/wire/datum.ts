@@ -1,6 +1,4 @@
-/**
- * Converts samples to the protocol's datums. T tokens become T - 1 inputs and as many targets: each input's next token.
- */
+/** Converts samples to datums: T tokens become T - 1 inputs and as many targets, each input's next token. */
 
 import { type GenerateRequest, isGreedy } from '@drmas/engine/contract';
 import { type AnswerSource, checkedAnswer, idFault, logprobFault, type SequenceLimits } from '@drmas/engine/endpoints';
@@ -11,10 +9,7 @@ import type { GradientPath } from '../server-profile.js';
 import type { Datum, PassInput, sampleAnswer, Tensor } from './answers.js';
 import { TinkerError } from './tinker-failure.js';
 
-/**
- * The limits of sequences for a server's model. Servers also accept other sequences, and then break or train on
- * something else.
- */
+/** Servers also accept sequences beyond these limits, and then break or train on something else. */
 export type Limits = SequenceLimits;
 
 /** @throws BackendError for a sequence or a token that a server would silently pad, cut or turn into NaN */
@@ -28,10 +23,7 @@ export function requireTokens(tokens: ArrayLike<number>, { vocabSize, context }:
   }
 }
 
-/**
- * @throws BackendError as `requireTokens`, and when a sample's arrays differ in length or its temperature is not the
- * server's
- */
+/** @throws BackendError as `requireTokens`, and for arrays of other lengths or a temperature not the server's */
 export function requireSample(sample: TrainingSample, limits: Limits): void {
   const { tokens, mask, behaviourLogprobs, advantages, temperature } = sample;
   requireTokens(tokens, limits, 2);
@@ -87,7 +79,7 @@ function finiteLogprob(value: number | null | undefined, what: string): number {
   return value as number;
 }
 
-/** The first response of a reply. @throws BackendError as `checkedAnswer` does */
+/** @throws BackendError as `checkedAnswer` does */
 export function checkedSample(
   { sequences }: z.output<typeof sampleAnswer>,
   request: GenerateRequest,
@@ -102,7 +94,6 @@ export function checkedSample(
   });
 }
 
-/** A sequence, and the gradient of a loss with respect to its tokens' log-probs. */
 export interface GradientRow {
   readonly tokens: Int32Array; // [T]
   /** d loss / d logprobs, 0 for tokens that the model did not write. */
@@ -132,10 +123,7 @@ export function gradientPass(rows: readonly GradientRow[], path: GradientPath, d
 const MOST_DATUMS = 128;
 const MOST_TOKENS = 65_536;
 
-/**
- * Parts of a batch that fit one request each, in order.
- * @throws BackendError for an empty batch: some servers never answer one
- */
+/** Parts that fit one request each. @throws BackendError for an empty batch: some servers never answer one */
 export function chunksOf<T extends { readonly tokens: Int32Array }>(rows: readonly T[]): T[][] {
   const chunks: T[][] = [];
   let tokens = Number.POSITIVE_INFINITY;

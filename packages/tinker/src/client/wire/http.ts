@@ -31,11 +31,9 @@ export interface HttpOptions {
   readonly url: string;
   readonly apiKey: Secret | undefined;
   readonly timing: Timing;
-  /** Stops all requests. */
   readonly signal: AbortSignal;
 }
 
-/** A request, as far as the caller decides. */
 interface Sent {
   readonly method?: 'POST' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
@@ -65,10 +63,7 @@ export class Http {
     this.#headers = { accept: 'application/json', ...(apiKey && { 'x-api-key': apiKey.reveal() }) };
   }
 
-  /**
-   * One request, without retries. It uses GET if `body` is undefined.
-   * @param leftMs Milliseconds until the deadline of the work that the request belongs to
-   */
+  /** Without retries; GET without a `body`. @param leftMs Milliseconds until the deadline of the request's work */
   async once(path: string, body: unknown, leftMs = this.timing.total * 1000): Promise<unknown> {
     const response = await this.#send(path, this.#sent(body), leftMs);
     const text = response.text();

@@ -11,7 +11,6 @@ const PROTOCOL_VERSION = '0.24.1';
 /** Model and name of weights with the optimiser's state. */
 const SAVED_PATH = /^tinker:\/\/([\w:-]+)\/weights\/([\w-][\w.-]*)$/;
 
-/** A request that the server has accepted. */
 export interface Submitted {
   readonly id: string;
   /** The id of a new model, if the server reports it at once. */
@@ -23,9 +22,7 @@ export interface Submitted {
 export class TinkerClient {
   readonly #http: Http;
   readonly #close = new AbortController();
-  /**
-   * Oldest first. New models belong to the newest session. All sessions are kept alive, because older ones have models.
-   */
+  /** Oldest first; new models belong to the newest. All are kept alive, because older ones have models. */
   readonly #sessions: string[] = [];
   #opening: Promise<string> | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
@@ -40,12 +37,10 @@ export class TinkerClient {
     return this.#close.signal.aborted;
   }
 
-  /** The number of the next model. */
   nextModel(): number {
     return this.#models++;
   }
 
-  /** The number of the next sampling session. */
   nextSampler(): number {
     return this.#samplers++;
   }
@@ -90,10 +85,7 @@ export class TinkerClient {
     }
   }
 
-  /**
-   * Submits a request.
-   * @param repeatable The request may be sent again if the answer was lost: a second run does no harm
-   */
+  /** @param repeatable The request may be sent again if the answer was lost: a second run does no harm */
   async submit(path: string, body: unknown, options: { readonly repeatable: boolean }): Promise<Submitted> {
     const { request_id, model_id } = await this.#http.ask(path, body, futureAnswer, options);
     return {
@@ -103,7 +95,6 @@ export class TinkerClient {
     };
   }
 
-  /** Waits for the result of an accepted request. */
   result<S extends z.ZodType>(id: string, name: string, schema: S): Promise<z.output<S>> {
     return retrieve(this.#http, { id, name }, schema);
   }
@@ -124,7 +115,6 @@ export class TinkerClient {
       });
   }
 
-  /** Stops all requests. */
   close(): void {
     clearInterval(this.#heartbeat);
     this.#close.abort();

@@ -53,7 +53,6 @@ export function failureOf(request: string, status: number, body: unknown): Tinke
   return new TinkerError(kindOf(status, text, isUsers(body)), message, { status, shape });
 }
 
-/** Whether the server reports that the request was wrong. */
 const isUsers = (body: unknown) =>
   typeof body === 'object' && body !== null && 'category' in body && /^user$/i.test(String(body.category));
 

@@ -15,9 +15,7 @@ export interface Lanes {
   /** Threads of a group, and the number of adjacent threads for the vectors of one head: `count` or a little more. */
   readonly threads: number;
   readonly columns: number;
-  /** The vector at a place of a memory. */
   readonly at: (name: string, place: string) => string;
-  /** Statements that store a vector at a place. */
   readonly put: (name: string, place: string, vector: string) => string;
   readonly sum: (vector: string) => string;
 }

@@ -20,7 +20,6 @@ type AttentionKernels = Pick<
   Pick<NonNullable<DeviceKernels['fused']>, 'ropeAttentionCached'>;
 
 export function attentionKernels(queue: CommandQueue, scratchMemory: ScratchMemory): AttentionKernels {
-  /** Attention of rows whose keys and values are in the cache, each of its own slot. */
   const attendCached = (given: Omit<Parameters<DeviceKernels['attentionCached']>[0], 'alike'>): void => {
     const { out, keys, values, qkv, slots, positions, rows, capacity, heads: shape } = given;
     const { heads, kvHeads, headDim, window = 0 } = shape;

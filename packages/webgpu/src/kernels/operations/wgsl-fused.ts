@@ -13,7 +13,6 @@ type FusedProducts = Pick<NonNullable<DeviceKernels['fused']>, 'linearOnto' | 'p
 
 /** @param binding Bytes of a binding at most; a product with a matrix above it is computed by calls. */
 export function fusedProducts(queue: CommandQueue, binding: number, calls: Calls): FusedProducts {
-  /** Whether a matrix fits a binding as a whole. */
   const fits = (matrix: DeviceMatrix, inputs: number, outputs: number) => {
     const [rows, width] = matrix.byInputs ? [inputs, outputs] : [outputs, inputs];
     return rowsOfPart(binding, matrixOf(matrix, rows, width)) >= rows;

@@ -35,13 +35,11 @@ type LinearKernels = Pick<
   | 'bfloat16LinearWeightGradient'
 >;
 
-/** Groups of a product that has so many rows and columns. */
 export const groupsOf = (tile: Tile, rows: number, columns: number): WorkgroupCounts => [
   Math.ceil(columns / tile.columns),
   Math.ceil(rows / tile.rows),
 ];
 
-/** The tile of a product of so many rows. */
 export const tileOf = (rows: number, fewRows: boolean): Tile =>
   (fewRows && SMALLER.find((each) => rows <= each.rows)) || WIDE;
 

@@ -45,7 +45,6 @@ const copyNumbers = numberShader({
   count: 'p.count',
   body: 'to[e] = source[e];',
 });
-/** Copies numbers to another place in their buffer. */
 export const copyWithin = numberShader({
   name: 'copy within',
   numbers: ['count', 'to', 'source'],

@@ -9,7 +9,6 @@ type OptimiserKernels = Pick<DeviceKernels, 'sumOfSquares' | 'add' | 'adamw' | '
 
 /** @param binding Bytes of a binding at most; longer memories go in parts. */
 export function optimiserKernels(queue: CommandQueue, scratchMemory: ScratchMemory, binding: number): OptimiserKernels {
-  /** The scratch memory for the sums of squares of all chunks. */
   const sumsOfChunks = (x: DeviceFloats, length: number): DeviceFloats => {
     const sums = scratchMemory.take('sums of squares', Math.ceil(length / CHUNK));
     let first = 0;

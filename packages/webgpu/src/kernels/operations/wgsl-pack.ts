@@ -8,7 +8,6 @@ import { numberShader, perNumber, ROUNDING } from '../shader.js';
 export type DeviceMatrix = DeviceFloats | DeviceBfloat16s;
 export const isInBfloat16 = (memory: DeviceMatrix): memory is DeviceBfloat16s => memory.kind === 'bfloat16';
 
-/** How `inParts` cuts a matrix. */
 export const matrixOf = ({ bytesPerNumber }: DeviceMatrix, rows: number, width: number) => ({
   rows,
   width,

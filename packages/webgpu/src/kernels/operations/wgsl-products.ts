@@ -21,10 +21,7 @@ export interface ProductForm {
   readonly bByK: boolean;
   /** B is in bfloat16. */
   readonly bInBfloat16: boolean;
-  /**
-   * Factors are rounded to bfloat16, whose products are exact in float32, and of each pair of products the second is
-   * added first, as the CPU kernels do.
-   */
+  /** Factors are rounded to bfloat16 (exact products), and of each pair the second is added first, as on the CPU. */
   readonly inBfloat16: boolean;
   /** The bias or residual, and the second product, of `linearOnto`. */
   readonly onto?: Onto;
@@ -37,7 +34,6 @@ export interface Onto {
   readonly share: 'float32' | 'bfloat16' | undefined;
 }
 
-/** How a product treats the numbers already in C. */
 export const INTO = { replace: 0, addSum: 1, beginWith: 2, addScaled: 3 } as const;
 
 /** The shaders that were written, by tile and by the other fields of a form: names take long to put together. */
