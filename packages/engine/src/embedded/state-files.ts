@@ -170,7 +170,6 @@ export async function readValueHead(files: Files, directory: string, width: numb
 }
 
 /**
- * Opens the optimiser's state in a model's directory.
  * @param weights The file of the weights beside it
  * @throws CheckpointError naming file, tensor, expectation; also if the state belongs to other weights
  */

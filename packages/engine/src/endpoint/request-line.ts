@@ -15,7 +15,6 @@ export interface RequestLineOptions {
 }
 
 /**
- * The function that makes a request when its turn comes.
  * @throws EndpointError when no request can succeed; other errors are of this one request. Rejects with the signal's
  *   reason
  */

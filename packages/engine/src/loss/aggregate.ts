@@ -85,7 +85,6 @@ export function normalizerOfRows(
 }
 
 /**
- * One number from token losses.
  * @param values [rows][T]
  * @param mask [rows][T], 0 where the value is ignored
  * @throws ArgumentError when the shapes differ

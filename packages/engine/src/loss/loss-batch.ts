@@ -56,7 +56,6 @@ export function scoredRow({ aggregate, correction }: RowReading, plain: LossRow,
 }
 
 /**
- * The batch of these rows.
  * @param sent All rows of the batch, also those that do not go through the model
  * @param score The current policy's log-probs of `rows`; called at the first use, and once
  */

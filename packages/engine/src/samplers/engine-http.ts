@@ -6,7 +6,6 @@ import type { Secret } from '../host.js';
 import { excerpt } from '../host.js';
 import { type WebAnswer, webRequest } from '../platform.js';
 
-/** The time for a reply. Then the request has failed. */
 const TIMEOUT_MS = 600_000;
 
 export interface EngineAddress {
@@ -39,15 +38,11 @@ export class EngineHttp {
     this.#backOffMs = backOffMs;
   }
 
-  /** The address of the engine. */
   get root(): string {
     return this.#root;
   }
 
-  /**
-   * Sends a GET request, or a POST request if there is a body.
-   * @throws BackendError if there is no reply; the signal's reason
-   */
+  /** GET without a body, else POST. @throws BackendError if there is no reply; the signal's reason */
   async ask(path: string, body: unknown, signal: AbortSignal = new AbortController().signal): Promise<JsonAnswer> {
     const { apiKey } = this.#address;
     const key = apiKey && { authorization: `Bearer ${apiKey.reveal()}` };
@@ -80,7 +75,7 @@ export class EngineHttp {
     }
   }
 
-  /** Sends a request and reads a reply of this schema. @throws BackendError for any other reply */
+  /** @throws BackendError for a reply of another schema */
   async read<S extends z.ZodType>(path: string, schema: S, body?: unknown, signal?: AbortSignal): Promise<z.output<S>> {
     return this.parse(path, schema, await this.ask(path, body, signal));
   }

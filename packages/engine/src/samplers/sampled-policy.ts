@@ -11,7 +11,6 @@ import type { ForwardBackwardOptions } from '../loss/objective/objective-sums.js
 import type { Tokenizer, TrainingSample } from '../nouns.js';
 import { type PushedWeights, type SamplingEngine, StaleWeights } from './sampling-engine.js';
 
-/** The connection that all policies on one engine share. */
 export interface EngineConnection {
   readonly engine: SamplingEngine;
   /** Requests in flight. */
@@ -22,7 +21,6 @@ export interface EngineConnection {
   readonly warn: (message: string) => void;
   /** Writes a policy's present weights into a new directory, under a unique name. */
   write(policy: PolicyHandle, version: number): Promise<PushedWeights>;
-  /** Deletes weights that `write` wrote. */
   remove(weights: PushedWeights): Promise<void>;
 }
 
@@ -191,6 +189,5 @@ export class SampledPolicy implements PolicyHandle {
   }
 }
 
-/** A policy's handle in the backend that trains it. */
 export const trainedOf = (policy: PolicyHandle): PolicyHandle =>
   policy instanceof SampledPolicy ? policy.trained : policy;

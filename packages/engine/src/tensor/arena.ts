@@ -7,7 +7,6 @@ const ALIGNMENT = 64;
 const LEAST = 1 << 16;
 
 type HostNumbers = Float32Array | Int32Array;
-/** The memories that hold the numbers of some arrays. */
 type Written<Arrays extends readonly HostNumbers[]> = {
   -readonly [At in keyof Arrays]: Arrays[At] extends Float32Array ? Floats : Integers;
 };
@@ -65,7 +64,6 @@ export class Arena {
     return block.subarray(start, start + length);
   }
 
-  /** A buffer of integers. */
   takeIntegers(length: number): Integers {
     return this.#kernels.integersIn(this.take(length));
   }

@@ -74,7 +74,6 @@ function tilesOf({ format, words, inputs }: BlockMatrix<Int32Array>) {
   };
 }
 
-/** Returns a function that writes a block of an output. */
 export function blockWriter(matrix: BlockMatrix<Int32Array>): (output: number, block: number, from: Block) => void {
   const { floats, numbers, bytes, offset, bytesAt, tileAt } = tilesOf(matrix);
   return (output, block, from) => {
@@ -89,7 +88,6 @@ export function blockWriter(matrix: BlockMatrix<Int32Array>): (output: number, b
 
 const { fround } = Math;
 
-/** The parts of a block of an output. */
 export interface WholeBlock {
   readonly scale: number;
   /** Undefined if the format has none. */
@@ -98,7 +96,6 @@ export interface WholeBlock {
   readonly numbers: readonly number[]; // [BLOCK]
 }
 
-/** Returns a function that reads a block of an output. */
 export function blockReader(matrix: BlockMatrix<Int32Array>): (output: number, block: number) => WholeBlock {
   const { floats, numbers, offset, bytesAt, tileAt, rowAt, wholeIn } = tilesOf(matrix);
   return (output, block) => {

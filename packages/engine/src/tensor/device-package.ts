@@ -2,7 +2,6 @@
 import { DeviceError, messageOf } from '../errors.js';
 import type { Kernels } from './kernels.js';
 
-/** What the memory of a GPU is limited to. */
 export interface DeviceLimits {
   readonly name: string;
   /** Bytes of one buffer, and of one binding, at most. */

@@ -2,10 +2,7 @@ import type { HostMemoryKinds } from './kernel-arguments.js';
 import type { KernelMemory } from './kernel-memory.js';
 import type { HostOperations } from './kernel-operations.js';
 
-/**
- * The kernels without C++: all sets of kernels on the processor share them, with the same bits. Every number is
- * computed in double precision and rounded once.
- */
+/** Kernels without C++, the same in all sets of the processor: in double precision, each number rounded once. */
 export const hostKernels: HostOperations<HostMemoryKinds> = {
   copy: ({ to, from }) => to.set(from),
   fill: ({ x, value }) => void x.fill(value),

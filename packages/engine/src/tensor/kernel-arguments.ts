@@ -38,7 +38,6 @@ export interface Heads {
   readonly window?: number | undefined;
 }
 
-/** The settings of one AdamW step. */
 export interface AdamWStep {
   readonly learningRate: number;
   readonly beta1: number;
@@ -50,7 +49,6 @@ export interface AdamWStep {
   readonly gradientScale: number;
 }
 
-/** The settings of one step of SGD. */
 export interface SgdStep {
   readonly learningRate: number;
   readonly momentum: number;
@@ -59,7 +57,6 @@ export interface SgdStep {
   readonly gradientScale: number;
 }
 
-/** The settings of one step of N-PG-IGT. */
 export interface NigtStep {
   readonly learningRate: number;
   readonly momentum: number;

@@ -1,6 +1,5 @@
 import type { Before, Share } from './kernel-arguments.js';
 
-/** The arguments of `linearOnto`, in the precision of the calls. */
 export interface LinearOnto<F, W> {
   readonly out: F;
   readonly before?: Before<F> | undefined;

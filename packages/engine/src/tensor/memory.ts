@@ -12,7 +12,6 @@ export type Bfloat16s = Uint16Array | DeviceBfloat16s;
 /** A matrix that is only read. */
 export type WeightMemory = Floats | Bfloat16s;
 
-/** The types of kernels on any memory. */
 export interface AnyMemoryKinds {
   readonly floats: Floats;
   readonly integers: Integers;
@@ -23,7 +22,6 @@ export interface AnyMemoryKinds {
 /** Whether the host can index a memory. */
 export const isOnHost = (memory: WeightMemory): memory is WeightArray => ArrayBuffer.isView(memory);
 
-/** Whether a matrix is in bfloat16. */
 export const isInBfloat16 = (memory: WeightMemory): memory is Bfloat16s =>
   isOnHost(memory) ? memory instanceof Uint16Array : memory.kind === 'bfloat16';
 

@@ -17,7 +17,6 @@ export interface BlockFactor {
   readonly transposed: boolean;
 }
 
-/** A matrix in the form that products read. */
 export type PackedMatrix = WeightMemory | BlockFactor;
 
 const isInBlocks = (matrix: PackedMatrix): matrix is BlockFactor => 'blocks' in matrix;

@@ -15,10 +15,7 @@ import { createWasmKernels } from './wasm/wasm.js';
 const KERNELS = ['native', 'wasm', 'reference'] as const;
 type KernelsName = (typeof KERNELS)[number];
 
-/**
- * `DRMAS_KERNELS` for the native kernels whose bits are the same on every processor with AVX2 and on every ARM one:
- * AVX-512 sums in another order.
- */
+/** `DRMAS_KERNELS` for equal bits on every processor with AVX2 and every ARM one: AVX-512 sums in another order. */
 const SAME_EVERYWHERE = 'native-avx2';
 
 export interface SelectOptions extends NativeOptions {
@@ -92,7 +89,6 @@ export async function selectEngineKernels(
 /** ARM has one set, which `npm run verify -- arm` holds to AVX2's bits. */
 const isaOfEverywhere = (): NativeOptions['isa'] => (process.arch === 'x64' ? 'avx2' : 'portable');
 
-/** The kernels, or why there are none, for people to read. */
 type Loaded =
   | { readonly kernels: HostKernels; readonly addon?: string }
   | (Pick<NoKernels, 'reason'> & Partial<NoKernels>);

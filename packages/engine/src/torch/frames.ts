@@ -66,7 +66,6 @@ export function writeFrame(stream: Writable, header: FrameHeader, arrays: Arrays
   stream.uncork();
 }
 
-/** Puts the bytes of a stream together to frames. */
 export class FrameReader {
   readonly #parts: Buffer[] = [];
   #size = 0;

@@ -89,7 +89,6 @@ export class IncomingState {
   }
 }
 
-/** The number of weights that train. */
 export function trainedCount(shape: PolicyShape, config: DecoderConfig): number {
   if ('trunk' in shape)
     return parameterCount(config) + shape.agents.length * adapterParameterCount(config, shape.adapter);
@@ -97,7 +96,6 @@ export function trainedCount(shape: PolicyShape, config: DecoderConfig): number 
   return parameterCount(config);
 }
 
-/** The places of files' tensors in the flat buffer. */
 function placesIn(config: DecoderConfig, shape: PolicyShape | undefined, length: number): TensorPlace<Floats>[] {
   const flat = new Range(0, length) as unknown as Floats;
   const whole = (range: Floats) => decoderPlaces(decoderTensors(config, range), config);

@@ -43,14 +43,12 @@ import { IncomingState, trainedCount } from './incoming-state.js';
 import { arrayIn, type OnScores, type TorchAnswer, type TorchProcess } from './torch-process.js';
 import { MicroBatch, rowsOf, sentSamples } from './torch-samples.js';
 
-/** The engine's methods, each as a promise. */
 type EngineMethods = {
   readonly [Method in EngineMethod]: (...args: EngineArguments<Method>) => Promise<EngineResult<Method>>;
 };
 
 type First = EngineArguments<'createPolicy'>[2];
 
-/** A policy in the worker. */
 interface Resident {
   readonly name: string;
   readonly shape: PolicyShape;
@@ -397,7 +395,6 @@ function drawFirst(
     adapterAt(shape.adapter, whole.length + i * each, adapterSeed(first.adaptersSeed, i));
 }
 
-/** The angles per position of a decoder's rotations. */
 function frequencies(config: DecoderConfig): Arrays {
   const { slidingWindow } = config;
   const local = slidingWindow && {
@@ -406,7 +403,6 @@ function frequencies(config: DecoderConfig): Arrays {
   return { frequencies: ropeFrequencies(config), ...local };
 }
 
-/** The state of an optimiser in an answer. */
 function optimizerIn(value: Readonly<Record<string, unknown>>, arrays: Arrays, of = ''): OptimizerState {
   const { type, step, buffers } = value as { type: string; step: number; buffers: readonly string[] };
   return { type, step, buffers: Object.fromEntries(buffers.map((name) => [name, arrays[of + name] as Float32Array])) };

@@ -6,7 +6,6 @@ import { errorOf } from '../embedded/thread/engine-thread.js';
 import { BackendError } from '../errors.js';
 import { type Arrays, type Frame, type FrameHeader, FrameReader, type NumberArray, writeFrame } from './frames.js';
 
-/** How the worker is started. */
 export interface TorchCommand {
   readonly python: string;
   /** The words before the options: what Python runs. */
@@ -166,6 +165,5 @@ export class TorchProcess {
   }
 }
 
-/** An array of an answer. */
 export const arrayIn = <A extends NumberArray = Float32Array>({ arrays }: Pick<Frame, 'arrays'>, name: string): A =>
   arrays[name] as A;

@@ -2,7 +2,6 @@
 import { ArgumentError } from '../errors.js';
 import type { Arrays, Frame } from './frames.js';
 
-/** What the worker needs of a sample. */
 interface SentSample {
   readonly tokens: Int32Array; // [T]
   readonly mask: Uint8Array; // [T]

@@ -29,7 +29,6 @@ export class LossModules {
   }
 
   /**
-   * The loss that a message named, with its declaration.
    * @throws RecipeError when its module cannot be loaded; ArgumentError when it lacks the loss; BackendError when this
    *   engine imports no modules
    */

@@ -53,7 +53,6 @@ export class ResidentCritic {
 }
 
 /**
- * The slopes of a value loss, sample by sample.
  * @returns `slopes`: d loss / d values ([T]) from the values of the sample at `index`; `result`: the loss of all
  *   samples that were asked for
  */

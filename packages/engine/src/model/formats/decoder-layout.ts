@@ -113,7 +113,6 @@ export function blockFormats(
 }
 
 /**
- * Fills the engine's tensors from Hugging Face's.
  * @throws CheckpointError when a tensor is missing, of another shape or cannot be read; ArgumentError when the sizes of
  * `target` do not match `config`
  */

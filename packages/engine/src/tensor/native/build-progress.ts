@@ -4,7 +4,6 @@
 const INTERVAL_SECONDS = 4;
 
 export interface CompileProgress {
-  /** A file is compiled. */
   done(): void;
   end(): void;
 }

@@ -26,7 +26,6 @@ export interface BuildPlan {
   readonly directory: string;
 }
 
-/** The circumstances of a build. */
 export interface BuildOptions {
   readonly environment: Environment;
   /** Receives a line at the start, and then every few seconds. */
@@ -65,7 +64,6 @@ export async function planBuild(builds: string, compiler: Compiler, sourceDirect
   return { compiler, sourceDirectory, link, directory: join(builds, hash.digest('hex').slice(0, 24)) };
 }
 
-/** The hash of all sources of the addon. */
 export async function sourceHash(sourceDirectory: string): Promise<string> {
   const hash = createHash('sha256');
   for (const file of (await readdir(sourceDirectory, { recursive: true })).sort()) {
@@ -85,10 +83,7 @@ const PROCESSOR = 'processor';
 const checksumPath = (path: string) => `${path}.sha256`;
 export const checksum = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
 
-/**
- * Whether a file has the content that was written. A truncated library (from a full disk) could crash the process that
- * loads it, so its checksum is compared first.
- */
+/** A truncated library (from a full disk) could crash the process that loads it, so its checksum is compared first. */
 export async function isIntact(path: string): Promise<boolean> {
   try {
     const [content, expected] = await Promise.all([readFile(path), readFile(checksumPath(path), 'utf8')]);

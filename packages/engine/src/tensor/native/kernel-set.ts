@@ -1,7 +1,6 @@
 /** The sets of native kernels, and the choice of the one that a processor and a request need. */
 import type { Bfloat16Products } from '../bfloat16.js';
 
-/** The instruction sets that kernels.cpp is compiled for. */
 export type Isa = 'avx512' | 'avx2' | 'portable';
 
 /** One set of kernels: an instruction set, and how products in bfloat16 are computed beside it. */
@@ -10,7 +9,6 @@ export interface KernelSet {
   readonly products: Bfloat16Products;
 }
 
-/** The name of a set in the cache and in messages. */
 export const setName = ({ isa, products }: KernelSet): string => (products === 'widened' ? isa : `${isa}+${products}`);
 
 /** The abilities of a processor, as native/processor.cpp prints it; the fastest first. */
@@ -21,7 +19,6 @@ export interface Abilities {
   readonly fastest: Bfloat16Products;
 }
 
-/** The part of a request for kernels that decides about the set. */
 export interface SetRequest {
   /** Instruction set to use; by default the best one that this processor has. */
   readonly isa?: Isa | undefined;

@@ -102,16 +102,12 @@ function loadAddon(path: string, options: NativeOptions): LoadedAddon {
   return { ...kernelsOf(createRequire(import.meta.url)(path) as Addon, options), addon: path };
 }
 
-/** A set that is compiled, and the function that compiles it again if it does not load. */
 interface CompiledSet {
   readonly path: string;
   readonly again: () => Promise<NoKernels | undefined>;
 }
 
-/**
- * Compiles the sets that requests need on this processor, unless the cache holds them. It does not load them.
- * @throws if the cache cannot be written to
- */
+/** Compiles what the cache lacks for this processor, and loads nothing. @throws if the cache cannot be written to */
 export async function compileSets(
   requests: readonly SetRequest[],
   options: Omit<NativeOptions, 'threads' | keyof SetRequest>,
@@ -171,7 +167,6 @@ export interface NativeInspection {
   readonly compiler: { readonly command: string; readonly version: string } | undefined;
   /** Why there is no compiler. */
   readonly reason: string | undefined;
-  /** The directory that builds are kept in. */
   readonly cache: string;
   /** Whether the cache holds the addon of these sources and this compiler for the requested set. */
   readonly built: boolean;

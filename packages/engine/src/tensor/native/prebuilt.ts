@@ -9,7 +9,6 @@ import { checksum, shippedSources, sourceHash } from './build.js';
 export interface PrebuiltManifest {
   /** The hash of the sources that they were made of: others are not taken. */
   readonly sources: string;
-  /** The compiler. */
   readonly compiler: string;
   /** SHA-256 of each file, by its name. */
   readonly files: Readonly<Record<string, string>>;
@@ -19,10 +18,7 @@ export const PREBUILT_MANIFEST = 'manifest.json';
 
 export const prebuiltDirectory = (): string => join(dirname(shippedSources()), 'prebuilt');
 
-/**
- * The addons that may run on a system. On Linux that depends on its C library, which only the attempt tells: one that
- * was linked to another does not load.
- */
+/** On Linux it depends on the C library, which only the attempt tells: an addon linked to another does not load. */
 function namesFor(platform: string, architecture: string): string[] {
   const base = `${platform}-${architecture}`;
   return platform === 'linux' ? [`${base}-glibc.node`, `${base}-musl.node`] : [`${base}.node`];

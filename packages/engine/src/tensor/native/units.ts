@@ -69,12 +69,10 @@ function withAddon(kernels: readonly Unit[]): Unit[] {
   ];
 }
 
-/** The units of one set. */
 export function unitsOf({ isa, products }: KernelSet): Unit[] {
   return withAddon([...kernelUnits(isa), ...(products === 'widened' ? [] : [PRODUCT_UNITS[products]])]);
 }
 
-/** The units of an addon with all sets of an architecture as Node names it. */
 export function unitsFor(architecture: string): Unit[] {
   const { 'amx-emulated': emulated, 'avx512-bf16': pairs, amx } = PRODUCT_UNITS;
   // Least first: of a template of the standard library that several units have, the linker keeps the first, and that

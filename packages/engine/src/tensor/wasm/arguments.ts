@@ -97,5 +97,4 @@ export function indexed(indices: Int32Array, count: number): number {
   return most;
 }
 
-/** The floats of a row of queries, keys and values. */
 export const qkvWidth = ({ heads, kvHeads, headDim }: Heads): number => (heads + 2 * kvHeads) * headDim;

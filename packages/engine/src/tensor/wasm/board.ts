@@ -16,7 +16,6 @@ export class Board {
     return Atomics.load(this.#words, WORKING);
   }
 
-  /** Counts the calling thread as working. */
   arrive(): void {
     Atomics.add(this.#words, WORKING, 1);
   }

@@ -19,7 +19,6 @@ export type Exports = ModuleKernels & {
   readonly __heap_base: { readonly value: number };
 };
 
-/** The source of an instance's working memory. */
 interface Allocator {
   take(bytes: number): number;
   release(address: number): void;

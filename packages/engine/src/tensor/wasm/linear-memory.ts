@@ -49,7 +49,6 @@ export class LinearMemory {
     return this.#view(Int32Array, length);
   }
 
-  /** Whether it is a view of a buffer that was allocated here. */
   holds(view: WeightArray | Int32Array): boolean {
     return this.#buffers.has(view.buffer);
   }

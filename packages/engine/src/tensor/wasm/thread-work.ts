@@ -7,7 +7,6 @@ import type { Memory, Module } from './webassembly.js';
 /** The size of every thread's stack; kernels need less than a tenth of it. */
 export const STACK_BYTES = 262_144;
 
-/** The message with which a further thread starts. */
 export interface ThreadSettings {
   readonly module: Module;
   readonly memory: Memory;

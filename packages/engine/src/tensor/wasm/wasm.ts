@@ -62,7 +62,6 @@ const ALONE: WasmThreads = { threads: 1, start: () => {} };
 /** Stops the threads of kernels that have become unreachable. */
 const forgotten = new FinalizationRegistry<Exports>((exports) => exports.stop());
 
-/** The exported functions, each on all threads. */
 function guarded(exports: Exports, pool: ThreadPool): ModuleKernels {
   const functions = Object.entries(exports).filter(
     (entry): entry is [string, ModuleKernel] => typeof entry[1] === 'function',

@@ -25,7 +25,6 @@ const VARIANTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the sizes and features of a decoder.
  * @param scalingOf The stretching of positions that the file's tensors hold, for the decoder without it
  * @throws CheckpointError naming the key and the expected value, or the architecture or feature that is not supported
  */

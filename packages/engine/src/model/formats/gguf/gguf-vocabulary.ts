@@ -27,7 +27,6 @@ interface Vocabulary {
 }
 
 /**
- * The tokenizer's part of a file's header.
  * @param stopTokens The ids that end a response, the most usual first
  * @param rows The number of rows of the embedding, at least the vocabulary's
  * @throws TokenizerError naming the feature that a GGUF file cannot express
