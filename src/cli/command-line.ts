@@ -12,7 +12,6 @@ import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
 
-/** Environment variables that hold keys. */
 const KEY_VARIABLES = [...keyVariablesOf(standard), 'OPENAI_API_KEY', 'HF_TOKEN'];
 
 /** A path with backslashes, as on Windows, is one with slashes if only that exists. */
@@ -28,7 +27,6 @@ const REFUSALS: Readonly<Record<string, string>> = {
   EFBIG: 'A file has reached the largest size that is allowed. Raise the limit (see `ulimit -f`)',
 };
 
-/** The way on if a disk refused to write. */
 function wayOn(message: string): string {
   const code = Object.keys(REFUSALS).find((each) => message.includes(`${each}:`));
   if (code === undefined) return '';

@@ -26,7 +26,7 @@ export interface Flag<Value = unknown> {
 type ValueOf<F> = F extends Flag<infer Value> ? Value : never;
 type Optional<Flags> = { [K in keyof Flags]: undefined extends ValueOf<Flags[K]> ? K : never }[keyof Flags];
 
-/** The values of the flags that a command gets. A flag that was not typed and has no default is absent. */
+/** A flag that was not typed and has no default is absent. */
 export type ValuesOfFlags<Flags> = {
   readonly [K in Exclude<keyof Flags, Optional<Flags>>]: ValueOf<Flags[K]>;
 } & { readonly [K in Optional<Flags>]?: Exclude<ValueOf<Flags[K]>, undefined> };

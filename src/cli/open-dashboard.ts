@@ -16,11 +16,7 @@ export interface OpenedDashboard {
   close(): void;
 }
 
-/**
- * Serves a dashboard in a separate process, so that it takes no time from the training. The process ends when this one
- * ends.
- * @param say Receives the dashboard's address, or an error
- */
+/** In a process that takes no time from the training and ends with it. @param say Receives the address, or an error */
 export function openDashboard(say: (message: string) => void): OpenedDashboard {
   const child = spawn(process.execPath, [...process.execArgv, main, 'watch', AWAITED], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

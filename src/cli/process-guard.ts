@@ -58,7 +58,6 @@ const IMPATIENT =
   `interrupted; the work in progress did not stop within ${PATIENCE_MS / 1000} s. ` +
   'Resume a run from its last checkpoint with npx drmas resume <run>\n';
 
-/** The parts of a host that an interruption concerns. */
 export type Interruption = Pick<Host, 'signal' | 'protect'>;
 
 /**

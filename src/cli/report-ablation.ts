@@ -27,7 +27,6 @@ export interface AblationFlags
 }
 
 export interface AblationKind {
-  /** The command that resumes it. */
   readonly command: string;
   /** The type of the last JSON line, the result. */
   readonly type: string;

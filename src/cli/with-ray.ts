@@ -19,7 +19,6 @@ export interface RayFlags {
   readonly ray?: string | undefined;
   readonly store?: string | undefined;
   readonly rayCommand?: string | undefined;
-  /** CPUs of a job. */
   readonly cpus?: number | undefined;
   /** Cards of a job. */
   readonly gpusPerRun?: number | undefined;

@@ -65,7 +65,6 @@ export const ablate = defineCommand({
   },
 });
 
-/** Prints a line when a run starts, is evaluated or ends. */
 function viewOf({ stdout, environment }: CommandContext): AblationView {
   const screen = screenOf(stdout, environment);
   const { width } = screen;

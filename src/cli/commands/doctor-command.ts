@@ -43,7 +43,6 @@ interface Diagnosis {
   readonly gpu: GpuReport;
   /** On Linux, the Vulkan loader and drivers, which WebGPU needs. */
   readonly vulkan: VulkanParts | null;
-  /** A hint if no GPU computes. */
   readonly gpuAdvice: string | null;
   /** Python and its PyTorch, which `--device cuda` needs; null without Python. */
   readonly python: PythonReport | null;

@@ -114,7 +114,7 @@ function exampleIn(turns: readonly StoredTurn[], prompt: string | undefined): re
   return shortest !== undefined && lengthOf(shortest) <= LONGEST_EXAMPLE ? shortest : [user('...')];
 }
 
-/** The backend that trained a policy. @throws RunError */
+/** @throws RunError */
 async function backendOfPolicy(run: RunDirectory, policy: string) {
   const { backend, policies } = run.record.resolved;
   const settings = entryOf(policies, policy);
@@ -140,7 +140,7 @@ function onlyAgent(path: string, assign: unknown): string {
   );
 }
 
-/** The policy of an agent. @throws RunError with the agents of the run */
+/** @throws RunError with the agents of the run */
 function policyOf(assign: unknown, agent: string): string {
   const policies = new Map<string, unknown>(Object.entries(isObject(assign) ? assign : {}));
   const policy = policies.get(agent);
@@ -171,12 +171,10 @@ interface ExportedPolicy {
   readonly to: string;
   readonly format: ExportFormat;
   readonly files: readonly string[];
-  /** The adapter's base model. */
   readonly base?: string;
   readonly profile: AgentProfile | undefined;
   /** A conversation of the agent in its run, without its system prompt. */
   readonly example: readonly Message[];
-  /** The tools that the agent was offered in its run. */
   readonly tools: readonly Tool[];
 }
 
@@ -251,7 +249,6 @@ function withLlama({ to, profile, agent, example }: ExportedPolicy): string[] {
   ];
 }
 
-/** Ollama's Modelfile with the agent's system prompt and sampling. */
 function modelfile(profile: AgentProfile | undefined): string {
   const lines = ['FROM ./model.gguf'];
   if (profile !== undefined) {

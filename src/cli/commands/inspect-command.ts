@@ -57,10 +57,7 @@ interface LogFiles {
   readonly files: readonly string[];
 }
 
-/**
- * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step). In
- * a folder with one run, the place is that run.
- */
+/** A file, a run's training episodes, or the logs below a directory; in a folder with one run, of that run. */
 async function logAt(path: string): Promise<LogFiles> {
   try {
     if (!(await stat(path)).isDirectory()) return { path, files: [path] };

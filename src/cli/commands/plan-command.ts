@@ -23,7 +23,6 @@ import { warmupLines } from '../reporter/progress-printer.js';
 import { StatusLines, screenOf } from '../reporter/screen.js';
 import { wrap } from '../reporter/text-layout.js';
 
-/** The default of --tasks. */
 const TASKS = 32;
 
 const recipeArgument = argument('recipe', 'name of a recipe that ships, or a TypeScript file');

@@ -53,7 +53,6 @@ const files = defineCommand({
 
 interface TaskFile {
   readonly file: string;
-  /** The path of the source's settings in the recipe. */
   readonly settings: string;
   /** A dataset of the Hugging Face hub, a folder in it if needed, and the start of the file's name. */
   readonly origin?: string | undefined;

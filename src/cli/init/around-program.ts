@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs';
 import { basename, extname, relative, sep } from 'node:path';
 import { ArgumentError, messageOf } from '@drmas/engine/errors';
 
-/** The parts of a recipe that depend on the program. */
 interface Program {
   readonly imports: readonly string[];
   /** Lines before the team. */

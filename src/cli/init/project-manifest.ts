@@ -23,13 +23,11 @@ export interface PlannedManifest {
   readonly text: string;
   /** The extension of TypeScript files that are ES modules in this project. */
   readonly extension: 'ts' | 'mts';
-  /** The names of the scripts by purpose. */
   readonly scripts: Entries;
   /** The added entries; empty for a new file. */
   readonly added: readonly string[];
 }
 
-/** The entries that a kind of project adds to a package.json. */
 export interface ProjectKind {
   readonly scripts: (extension: PlannedManifest['extension']) => Entries;
   /** Names of packages beside drmas and zod, in the versions of this package. */

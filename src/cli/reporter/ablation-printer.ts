@@ -17,7 +17,6 @@ export function endedLine(run: RunSummary): string {
   return `${who}: ${scoreText(start)} -> ${scoreText(score)}${missing}${spikes > 0 ? `, spikes ${spikes}` : ''}`;
 }
 
-/** The runs whose last scores are means over fewer episodes, or that have none. */
 export const incompleteLines = (runs: readonly RunSummary[], width: number) =>
   runs
     .filter(({ status, unscored }) => status === 'failed' || unscored !== undefined)
@@ -93,7 +92,6 @@ function measureTables(variants: readonly VariantSummary[], width: number): stri
   return [...columnTables(['last evaluation', ...labels], columns, width), ''];
 }
 
-/** The tokens per episode by variant and agent, and the cost of a run. */
 function spendingTable(variants: readonly VariantSummary[]): string[] {
   const all = variants.flatMap(({ variant, spending }) => spending.map((row) => ({ variant, ...row })));
   if (all.length === 0) return [];

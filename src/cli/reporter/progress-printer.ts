@@ -97,7 +97,7 @@ export function stepLines(
   ];
 }
 
-/** The legend of a step line. There are no agents if all episodes failed. */
+/** There are no agents if all episodes failed. */
 export function stepLegend(agents: readonly string[]): string {
   if (agents.length === 0) return "reward: mean of the step's episodes";
   return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
@@ -235,7 +235,6 @@ export interface RunHistory {
   /** The evaluations of which an episode has a score. */
   readonly scores: readonly ScoredEvaluation[];
   readonly spikes: readonly Spike[];
-  /** The best evaluation whose checkpoint the run keeps. */
   readonly best: BestEvaluation | undefined;
   readonly checkpoint: number | undefined;
   readonly failedEpisodes: number;

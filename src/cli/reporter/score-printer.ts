@@ -24,7 +24,6 @@ export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEv
   });
 }
 
-/** The number of episodes, and of those whose reward failed. */
 export interface Unscored {
   readonly episodes?: number | undefined;
   readonly unscored?: number | undefined;
@@ -87,7 +86,6 @@ const points = (fraction: number) => (100 * fraction).toFixed(1);
 
 const rangeText = ({ low, high }: Interval, show: (value: number) => string) => `[${show(low)}, ${show(high)}]`;
 
-/** The tokens of a run or an evaluation by agent, in total and per episode. */
 export function spendingLines({ agents, episodes, seconds, updated, ...all }: RunSpending, width: number): string[] {
   const each = ({ tokens, cost }: Spending) => [
     short((tokens.read + tokens.written) / Math.max(1, episodes)),
@@ -103,7 +101,6 @@ export function spendingLines({ agents, episodes, seconds, updated, ...all }: Ru
   return [...table([header, ...rows]), ...wrap(note, width)];
 }
 
-/** The expected tokens per episode by agent, and the expected cost of the run. */
 export function expectedLines(
   agents: Readonly<Record<string, { readonly episode: TokenCount; readonly cost?: number }>>,
   cost: number | undefined,

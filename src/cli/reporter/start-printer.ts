@@ -40,7 +40,6 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
   return labelled(rows, width);
 }
 
-/** The rules that may end the run early, and whether its best checkpoint stays. */
 function stopsText({ stopWhen = {}, keepBest = false }: Recipe['training']): string | undefined {
   const { score, patience, rewardFloor, tokens, cost, minutes } = stopWhen;
   const rules = [

@@ -66,7 +66,6 @@ function scoreLines(
 
 type ScoredTasks = Pick<ScoredEvaluation, 'interval' | 'tasks'>;
 
-/** Says that the difference of two scores may be chance, if it may. */
 function chanceNote(first: ScoredTasks, last: ScoredTasks): string {
   if (overlapping(first.interval, last.interval)) return MAY_BE_CHANCE;
   return overlapping(widened(first), widened(last)) ? TOO_FEW_TASKS : '';

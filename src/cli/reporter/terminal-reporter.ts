@@ -48,7 +48,6 @@ export class TerminalReporter {
   #held: Step | undefined;
   readonly #warnings: string[] = [];
   #secondsOfRun = 0;
-  /** The flags to repeat in the command that resumes the run. */
   readonly #flags: readonly string[];
   /** The seconds of the run before its interruption. */
   #secondsBefore = 0;
@@ -173,7 +172,6 @@ export class TerminalReporter {
       this.notify('The warm start had not ended. It starts again, because drmas stores only complete warm starts.');
   }
 
-  /** Prints the command that resumes a failed run, if the run has a checkpoint. */
   failed(): void {
     const { checkpoint } = this.#history;
     if (checkpoint === undefined) return;

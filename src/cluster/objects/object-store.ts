@@ -6,7 +6,6 @@ import { StoreError } from '@drmas/engine/errors';
 
 /** A store of files. A write is atomic: a reader sees the old or the new file, even if the writer dies. */
 export interface ObjectStore {
-  /** The place as people write it. */
   readonly place: string;
   /** Whether caches may be in the place itself, as in a folder. */
   readonly isFolder: boolean;
@@ -16,7 +15,6 @@ export interface ObjectStore {
   get(name: string, path: string): Promise<void>;
   /** The sorted names that begin with `prefix`, which ends with a slash. */
   list(prefix: string): Promise<string[]>;
-  /** Removes a file if it exists. */
   remove(name: string): Promise<void>;
 }
 

@@ -125,7 +125,6 @@ const newestSealed = (files: Iterable<string>): number =>
 const isSeal = (name: string) => CHECKPOINT_SEAL.test(name);
 const sealsFirst = (names: readonly string[]) => [...names.filter(isSeal), ...names.filter((name) => !isSeal(name))];
 
-/** The copy of a run that this process trains and writes. */
 export class RunCopy {
   readonly #objects: ObjectStore;
   readonly #run: string;

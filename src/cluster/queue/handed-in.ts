@@ -22,7 +22,6 @@ interface GivenAnswer {
   readonly answer: Generation | Utterance;
 }
 
-/** The answers that the run has given for one episode, by the names of the calls. */
 export class AnsweredCalls {
   readonly #byName = new Map<string, GivenAnswer[]>();
 
@@ -157,7 +156,6 @@ function checkEpisode(episode: Episode, { context, request, answered }: AwaitedE
       throw new Fault(`${String(name)} is larger than training.maxOutcomeBytes, ${maxOutcomeBytes}`);
 }
 
-/** Checks the fields that follow from the agent's settings. */
 function checkSettings(at: string, turn: Turn, settings: AgentSettings): void {
   expectEqual(`${at}: policy`, turn.policy, settings.policy);
   expectEqual(`${at}: frozen`, turn.frozen ?? false, settings.frozen ?? false);
@@ -196,7 +194,6 @@ function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context,
   if (!faults.includes(undefined)) throw faults[0];
 }
 
-/** Checks that the worker asked with the settings of the run. */
 function checkSampling(at: string, spoken: SpeakerRequest, settings: AgentSettings, request: PlayRequest): void {
   const { sampling, evaluationSampling = sampling, policy } = settings;
   const of: Sampling = { ...(request.phase === 'evaluation' ? evaluationSampling : sampling), ...request.sampling };

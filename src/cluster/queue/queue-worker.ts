@@ -34,7 +34,6 @@ const LOOK_MS = 500;
 export interface WorkerRequest {
   readonly url: string;
   readonly queue: string;
-  /** The recipe's file on this machine. */
   readonly recipe?: string | undefined;
   /** Without a file: a folder. The worker plays the recipes below it that runs name, and recipes that ship. */
   readonly recipes?: string | undefined;

@@ -35,9 +35,7 @@ export interface RolloutServerOptions {
   readonly recipe: string;
   readonly leaseSeconds: number;
   readonly key: QueueKey;
-  /** The run's unique name. */
   readonly run: string;
-  /** The settings of the workers' gateways, if the recipe has a gateway. */
   readonly gateway?: GatewaySettings | undefined;
   /** Receives once the settings that gateway requests ask for and the recipe overrides. */
   readonly onIgnored?: (message: string) => void;
@@ -51,7 +49,6 @@ interface OpenEpisode {
   readonly resolve: (episode: Episode) => void;
   readonly reject: (error: unknown) => void;
   readonly answered: AnsweredCalls;
-  /** The number of workers that handed in an episode that the run did not sample. */
   faults: number;
 }
 

@@ -8,9 +8,8 @@ import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../teams/ro
 
 /** The run's announcement in Redis, which a key signs. */
 export const announcement = z.object({
-  /** The run's unique name. A worker ignores jobs of other runs. */
+  /** A worker ignores jobs of other runs. */
   run: z.string(),
-  /** The URL for requests of workers. */
   url: z.string(),
   /** The recipe's source as the run names it, for workers that were started without one. */
   source: z.string(),
@@ -39,7 +38,6 @@ export interface Registered {
   readonly secret: string;
   /** Shows that the run has the key. */
   readonly proof: string;
-  /** The digest of the run's resolved recipe. */
   readonly recipe: string;
   readonly settings: RemoteSettings;
   /** For a recipe with a gateway: programs with agents ask the worker, which asks the run. */

@@ -37,7 +37,7 @@ export class RayClient {
     this.#url = url.replace(/\/+$/, '');
   }
 
-  /** Ray's version. @throws RunError if no Ray answers at the address */
+  /** @throws RunError if no Ray answers at the address */
   async version(): Promise<string> {
     try {
       const { text } = await this.#ask('GET', '/api/version');
@@ -57,7 +57,7 @@ export class RayClient {
     await this.#ask('PUT', path, bytes);
   }
 
-  /** Submits a job. Repeats the request while the cluster accepts no jobs, or the head does not answer. */
+  /** Repeats the request while the cluster accepts no jobs, or the head does not answer. */
   async submit(
     { id, entrypoint, cpus, gpus, packageName, environment, metadata }: JobRequest,
     signal: AbortSignal,

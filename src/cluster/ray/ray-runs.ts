@@ -13,7 +13,6 @@ import { type ProjectPackage, projectPackage } from './project-package.js';
 import { RayClient, type RayJob } from './ray-client.js';
 
 export interface RayOptions {
-  /** The address of the head's dashboard. */
   readonly url: string;
   /** Shared by all nodes, or `s3://bucket/prefix`: holds runs and warm starts. Without it they stay on the nodes. */
   readonly store?: string | undefined;
@@ -21,7 +20,6 @@ export interface RayOptions {
   readonly cpus?: number | undefined;
   /** Cards of a job: a share such as 0.5, or a whole number. Default: none, so the job sees no card. */
   readonly gpus?: number | undefined;
-  /** The command that starts drmas on the nodes. */
   readonly command?: string | undefined;
   /** Milliseconds between two requests for a job's state. */
   readonly pollMs?: number;
@@ -29,7 +27,6 @@ export interface RayOptions {
 
 /** The number of consecutive deaths of a run's jobs after which the run has failed. */
 const DEATHS = 8;
-/** The number of consecutive requests that the head may leave unanswered. */
 const UNANSWERED = 60;
 /** Lines of a job's log that are shown after a failure. */
 const LAST_LINES = 6;
@@ -196,7 +193,6 @@ function jobName(log: RunDirectory, { name }: ProjectPackage): string {
   return `drmas-${log.name.replaceAll(/[^\w.-]+/g, '-')}-${key.slice(0, 12)}`;
 }
 
-/** The events among the lines that a job prints. */
 class JobLog {
   last: string[] = [];
   readonly #onEvent: (event: RunEvent, index: number) => void;

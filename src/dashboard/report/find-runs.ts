@@ -102,7 +102,6 @@ async function directoriesIn(path: string): Promise<string[]> {
     .sort();
 }
 
-/** The variants of an ablation and the runs of each, read from the runs' recipes. */
 export function listedAblation(
   name: string,
   record: AblationRecord,

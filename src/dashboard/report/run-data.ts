@@ -18,7 +18,6 @@ import { checkedEpisode, shownGroup } from './shown-episodes.js';
 /** Significant digits of the numbers in a report. Charts show no more. */
 const DIGITS = 6;
 
-/** A run in a report, with its record. */
 export interface ReportedRun {
   readonly record: RunRecord;
   /** One line about files that differ from their digests. */

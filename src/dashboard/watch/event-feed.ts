@@ -54,7 +54,6 @@ class FollowedRun {
   #listed = '';
   #files = '';
   #reset = true;
-  /** Warnings to show about files that differ from their digests. */
   #warnings: readonly RunEvent[] = [];
 
   constructor(name: string, path: string) {

@@ -5,7 +5,6 @@ import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../../t
 import type { ModelRequest } from '../dialects/dialect.js';
 import { given } from '../dialects/request-fields.js';
 
-/** A request, and the options of the call that it leaves out. */
 export interface ConvertedCall {
   readonly request: ModelRequest;
   readonly warnings: ModelWarning[];
@@ -23,7 +22,6 @@ const SAMPLING = [
   'seed',
 ] as const satisfies readonly (keyof ModelCall)[];
 
-/** The options of a call that are ignored, each with the reason. */
 const UNHEEDED = {
   recipe: { settings: [...SAMPLING, ...PENALTIES], reason: 'the recipe controls how the agent samples' },
   call: { settings: PENALTIES, reason: 'agents sample without penalties, as they were trained' },

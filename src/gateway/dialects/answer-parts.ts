@@ -46,7 +46,6 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-/** A refusal as the dialects of OpenAI spell it. */
 export function openAiError({ status, code, message }: DialectError): object {
   const type = ERROR_TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
   return { error: { message, type, param: null, code } };

@@ -8,7 +8,6 @@ export interface WishedSampling {
   readonly topP?: number;
   readonly topK?: number;
   readonly seed?: number;
-  /** Texts at which the answer ends. */
   readonly stop?: readonly string[];
 }
 
@@ -42,7 +41,6 @@ export interface ModelAnswer {
   readonly reasoning?: string;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: 'stop' | 'length' | 'tool_calls';
-  /** The stop text of the request that ended the answer. */
   readonly stopText?: string;
   readonly usage: { readonly promptTokens: number; readonly responseTokens: number };
   /** The ids that were fed [P] and sampled [R], with the log-probs of the sampled ones [R]. */
@@ -60,12 +58,10 @@ export type ModelDelta =
   | { readonly type: 'reasoning'; readonly text: string }
   | { readonly type: 'answer'; readonly answer: ModelAnswer };
 
-/** An earlier answer of a model in the conversation. */
 export type Said = Pick<ModelAnswer, 'id' | 'content' | 'toolCalls'>;
 
 export type Recall = (id: string) => Said | undefined;
 
-/** One event of a stream of server-sent events. */
 export interface StreamEvent {
   readonly event?: string;
   readonly data: string;
@@ -83,6 +79,5 @@ export interface Dialect {
   /** The events of a streamed answer: deltas as they arrive, or all at once if only the whole answer arrives. */
   stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent>;
   error(error: DialectError): object;
-  /** The event that ends a stream after an error. */
   streamError(error: DialectError): StreamEvent;
 }

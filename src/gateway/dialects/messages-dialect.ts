@@ -141,7 +141,7 @@ function conversationOf(request: z.output<typeof counted>): ModelRequest {
   };
 }
 
-/** The messages for one message of this dialect: here, each tool result is a separate message. */
+/** Each tool result is a separate message. */
 function messagesOf({ role, content }: z.output<typeof message>): Message[] {
   const text = content.map((each) => (each.type === 'text' ? each.text : '')).join('');
   const toolCalls = content.filter((each) => each.type === 'tool_use').map(callOf);

@@ -85,7 +85,6 @@ export const modelPolicy = {
   refuse: (error: DialectError, path: string) => refusal(errorAt(path), error),
 };
 
-/** How the dialect of a path writes refusals. */
 function errorAt(path: string): Dialect['error'] {
   const dialect = Object.entries(DIALECTS).find(([route]) => path.includes(`/v1${route}`))?.[1];
   return dialect?.error ?? openAiError;

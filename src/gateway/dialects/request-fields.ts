@@ -11,7 +11,6 @@ const MOST_TOOLS = 1_000;
 const MOST_STOPS = 256;
 const LONGEST_NAME = 1_000;
 
-/** The most faults of one request that the error message lists. */
 const MOST_FAULTS = 3;
 
 export const nameText = z.string().min(1).max(LONGEST_NAME);
@@ -132,7 +131,6 @@ export const topKNumber = z
   .min(-1)
   .transform((count) => Math.max(count, 0));
 
-/** The fields of all dialects that set how an answer is sampled. */
 const SAMPLING = new Set(['temperature', 'top_p', 'top_k', 'seed', 'stop', 'stop_sequences']);
 
 /** The ignored fields of a request that `WishedSampling` does not have. */
@@ -141,7 +139,6 @@ export const beyondSampling = (ignored: readonly string[]): string[] => ignored.
 /** Messages of once each: clients choose the names, so they end. */
 const MOST_REPORTS = 1_000;
 
-/** Reports each field that requests to an agent set, once for each agent. */
 export function onceEach(
   report: (agent: string, field: string) => void,
 ): (agent: string, fields: readonly string[]) => void {

@@ -6,7 +6,6 @@ import { adaptAgents } from '../agents/adapt-agents.js';
 import type { OpenGateway } from '../agents/gateway/open-gateway.js';
 
 export interface RolloutProgram extends Pick<RolloutContext, 'warn' | 'watch' | 'listener'> {
-  /** Lets programs in other processes call the agents. */
   readonly gateway?: OpenGateway | undefined;
 }
 

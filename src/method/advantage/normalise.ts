@@ -44,10 +44,7 @@ export interface Rule {
   readonly shared?: SharedPool;
 }
 
-/**
- * One advantage a turn, by the rule. Linear in the number of turns.
- * @param state The running statistics from before this step, for `singleton: 'ema'`
- */
+/** Linear in the number of turns. @param state The running statistics before the step, for `singleton: 'ema'` */
 export function normalise(
   batch: TurnBatch,
   rule: Rule,
@@ -144,7 +141,6 @@ export function statisticsOfPool(
 }
 
 export interface PoolMembers {
-  /** The group of each turn. */
   readonly turns: Int32Array;
   /** Turns or episodes, sorted into the same groups. */
   readonly members: Groups;

@@ -20,12 +20,10 @@ export interface AssignedEndpoint {
 
 export interface FunctionSpec extends TextModelSpec {
   readonly complete: CompleteText;
-  /** The text that it answers each time. */
   readonly constant?: string;
 }
 
 export interface Assignment {
-  /** The policies that train, in the order of the recipe. */
   readonly trained: readonly AssignedModel[];
   /**
    * The models that play and never train. Agents with equal frozen models share one model, named like the first agent.

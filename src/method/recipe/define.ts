@@ -43,7 +43,6 @@ type PluginSettings<P, Kind extends string> = P extends { readonly kind: Kind; r
     ? z.input<Schema>
     : never;
 
-/** A section with a `type`: a standard type, or a plug-in's type. */
 type Choice<Standard, Use extends readonly Plugin[], Kind extends string> =
   | Standard
   | PluginSettings<Use[number], Kind>;

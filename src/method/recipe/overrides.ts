@@ -95,13 +95,11 @@ function typesFirst(overrides: readonly Override[]): Override[] {
 const sectionOf = ({ path }: Override): readonly string[] | undefined =>
   path.at(-1) === 'type' ? path.slice(0, -1) : undefined;
 
-/** Whether an override replaces a section or one around it, as a whole or by its type. */
 function replaces(other: Override, section: readonly string[]): boolean {
   const replaced = sectionOf(other) ?? other.path;
   return replaced.every((key, depth) => key === section[depth]);
 }
 
-/** The overrides with `null` for which the tree has nothing to remove. */
 export const removalsOfNothing = (tree: Plain, overrides: readonly Override[]): Override[] =>
   overrides.filter(({ path, value }) => {
     const at = path.reduce<unknown>((node, key) => (isObject(node) ? node[key] : undefined), tree);

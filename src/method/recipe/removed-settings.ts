@@ -38,7 +38,6 @@ export function requireNoneRemoved(tree: unknown): void {
       throw new RecipeError(`drmas has no such setting any more: ${reason}; leave it out`, place);
 }
 
-/** A stored recipe without the removed settings that had the fixed value. */
 export function withoutRemoved(resolved: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const copy = structuredClone(resolved) as Record<string, unknown>;
   for (const { path, fixed } of removed)

@@ -35,7 +35,6 @@ export interface ResolveOptions {
   readonly code?: RecipeCode | undefined;
   /** Makes a model's path absolute that begins with `./` or `../`. Default: from the working directory. */
   readonly absolutePath?: ((path: string) => string) | undefined;
-  /** Accepts a recipe whose agents are all frozen, for work that trains no weights. */
   readonly allFrozen?: boolean | undefined;
 }
 
@@ -182,7 +181,6 @@ function withAbsoluteModelPaths<Settings>(settings: Settings, absolutePath: Reso
   if (absolutePath === undefined) return settings;
   const absolute = (path: unknown) =>
     typeof path === 'string' && /^\.\.?(?:[/\\]|$)/.test(path) ? absolutePath(path) : path;
-  /** The key of the path in each kind of model. */
   const keys: Readonly<Record<string, string>> = { checkpoint: 'path', lora: 'from' };
   const resolved = (value: unknown): unknown => {
     if (!isObject(value)) return value; // lists hold no models
@@ -333,8 +331,6 @@ function requireModels(tree: Plain, model: unknown): void {
     }
   }
 }
-
-// Resolves the task sources of a recipe, with their overrides.
 
 /** @throws RecipeError if a value is no task source, or an override names a setting that the source lacks */
 function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[]): Recipe['tasks'] {

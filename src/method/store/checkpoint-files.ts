@@ -34,8 +34,7 @@ const cursorSchema = z.object({
 const VERSION = 2;
 
 /**
- * The directory of an agent's model, relative to a checkpoint: its policy's, or its adapter's if the policy's agents
- * have adapters.
+ * Relative to a checkpoint: the policy's directory, or the adapter's if the policy's agents have adapters.
  * @param policies The recorded settings of the run's policies
  */
 export function agentModelPath(policies: unknown, policy: string, agent: string): string {

@@ -71,7 +71,6 @@ export interface StoredTurn extends Omit<Turn, 'value'> {
   readonly clipped?: UpdatedTokens['clipped'];
 }
 
-/** The effect of the last update that used a turn on the turn's tokens. */
 export interface UpdatedTokens {
   /** The importance ratio, to five digits: one number for all tokens or one a token. */
   readonly ratio: number | readonly number[];

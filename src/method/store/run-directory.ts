@@ -308,10 +308,7 @@ export class RunDirectory {
     this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
   }
 
-  /**
-   * Records in recipe.json the code that the run continues with, and the recipe and agents of that code. After `rewind`
-   * the file changes when the run begins.
-   */
+  /** Records the code, recipe and agents that the run goes on with; after `rewind`, when the run begins. */
   async recordRecipe(
     code: Omit<RunRecord['recipe'], 'overrides'>,
     now: Pick<RunRecord, 'resolved' | 'agents'>,

@@ -12,7 +12,6 @@ const recordSchema = z.object({
     /** The hash of the recipe file and its local imports. */
     codeHash: z.string(),
   }),
-  /** The plain part of the resolved recipe. */
   resolved: z.record(z.string(), z.unknown()),
   /** The agents by name, with the settings that only their code contains. Runs of older versions have none. */
   agents: z.record(z.string(), agentProfileSchema).optional(),

@@ -14,7 +14,6 @@ export interface AgentMeasure {
   readonly logarithmic?: true;
   /** The value of a horizontal line. */
   readonly reference?: number;
-  /** True for the measurement that has marks for spikes. */
   readonly spikes?: true;
   /** True if it is meaningless for agents that do not train. */
   readonly learning?: true;
@@ -242,7 +241,6 @@ export const agentMeasures: readonly AgentMeasure[] = [
   },
 ];
 
-/** The agent's share of the squared gradient norms of all agents. Undefined if no agent has a gradient. */
 function gradientShare({ gradientNorm }: AgentStep, { agents }: Step): number | undefined {
   const squares = Object.values(agents)
     .filter(({ frozen }) => frozen !== true)
@@ -251,7 +249,7 @@ function gradientShare({ gradientNorm }: AgentStep, { agents }: Step): number | 
   return squares.length > 1 && sum > 0 ? gradientNorm ** 2 / sum : undefined;
 }
 
-/** The values of a measurement at each step. NaN if there is none. */
+/** NaN if there is none. */
 export function valuesOf(measure: AgentMeasure, agent: string, steps: readonly Step[]): number[] {
   return steps.map((step) => {
     const of = step.agents?.[agent];

@@ -42,7 +42,6 @@ export function unpack(json: string, texts: readonly string[]): unknown {
 
 // The data inside a report's page, which needs no server.
 
-/** The id of the element with the data. */
 export const EMBEDDED_ID = 'report-data';
 
 export interface EmbeddedRun extends Omit<FeedMessages['run'], 'name'> {

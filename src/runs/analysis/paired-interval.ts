@@ -108,11 +108,7 @@ function quantile(level: number, freedom: number): number {
   return Math.tan(low) * Math.sqrt(freedom);
 }
 
-/**
- * The probability P(|T| <= t) for integer degrees of freedom, with t as an angle (Abramowitz and Stegun 1964, 26.7.3
- * and
- * 26.7.4).
- */
+/** P(|T| <= t) for integer degrees of freedom, t as an angle (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
 function within(angle: number, freedom: number): number {
   const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];
   const odd = freedom % 2 === 1;
@@ -187,7 +183,6 @@ function verdictOf({ interval }: PairedInterval): PairedDifference['verdict'] {
   return interval.high < 0 ? 'lower' : 'inside';
 }
 
-/** The mean, the minimum and the maximum over runs at a step. */
 interface BandPoint {
   readonly x: number;
   readonly y: number;

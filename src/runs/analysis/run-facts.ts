@@ -31,7 +31,6 @@ export interface RunFacts {
   readonly first: ScorePoint | null;
   readonly last: ScorePoint | null;
   readonly headline: Headline;
-  /** The mean reward of the last step. */
   readonly reward: number | null;
   /** Mean rewards of training steps. In a long run only every n-th. */
   readonly rewards: readonly number[];

@@ -62,7 +62,6 @@ export interface ShownGroup {
   /** The task's id. */
   readonly task: string;
   readonly title: string;
-  /** The task as text. */
   readonly data: string;
   readonly episodes: readonly ShownEpisode[];
 }

@@ -2,14 +2,12 @@
 
 export interface TalkAgent {
   readonly name: string;
-  /** Its system prompt. Null if it has none. */
   readonly system: string | null;
   /** The sampling settings of its evaluations. */
   readonly temperature: number;
   readonly maxTokens: number;
 }
 
-/** The agent in the server's memory. */
 export interface LoadedAgent {
   readonly run: string;
   readonly agent: string;
@@ -48,7 +46,6 @@ export interface TalkQuestion {
 /** The trained agent, and the same agent with the weights from before reinforcement. */
 export type TalkSide = 'trained' | 'untrained';
 
-/** A part of an answer while it is generated. */
 export type TalkMessage =
   | { readonly type: 'loading' }
   | {

@@ -42,7 +42,7 @@ export interface BackendModels {
   readonly names: readonly string[];
 }
 
-/** Models by their backends. Equal descriptions are one backend. */
+/** Equal descriptions are one backend. */
 export function modelsByBackend(models: readonly ModelPlace[]): BackendModels[] {
   const groups = new Map<string, BackendModels & { readonly names: string[] }>();
   for (const { name, backend: spec, row } of models) {

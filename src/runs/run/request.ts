@@ -133,10 +133,7 @@ export async function backendOfRun(run: RunDirectory, type: unknown): Promise<Ba
   return recipe.lists.backends.find((backend) => typeOf(backend) === type);
 }
 
-/**
- * The key that the run's recipe, as its file is now, has for a policy's server. Runs do not record keys.
- * @throws RunError, RecipeError if the recipe cannot be loaded
- */
+/** From the recipe's file as it is now: runs do not record keys. @throws RunError, RecipeError if it is not loaded */
 export async function serverKeyOfRun(run: RunDirectory, policy: string): Promise<Secret | undefined> {
   const { recipe } = await recipeOfRun(run, undefined, { acceptChanges: true });
   return serverKeyOf(backendOfModel(recipe, policy));
@@ -163,7 +160,6 @@ function resolved(loaded: LoadedRecipe, overrides: readonly string[], allFrozen?
 export interface Continuation extends RecipeRequest {
   /** Whether the recipe or its code has changed since the run began, and the user accepted the change. */
   readonly changed: boolean;
-  /** Whether its file was moved. */
   readonly moved: boolean;
 }
 

@@ -27,7 +27,6 @@ export interface ListenerOptions {
 export interface ListenerFunctions {
   /** Receives notices for people, which the event log need not keep. */
   readonly onNotice?: ((message: string) => void) | undefined;
-  /** Receives the number of ended episodes of a step or an evaluation, whenever one ends. */
   readonly onProgress?: ((progress: PlayProgress) => void) | undefined;
 }
 

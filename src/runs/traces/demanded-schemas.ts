@@ -4,7 +4,6 @@ import type { JsonSchema, Message, Turn } from '@drmas/engine/nouns';
 import { demandedSchema, redemanded, undemanded } from '../../teams/rollout.js';
 import type { DemonstrationRow } from './demonstration-rows.js';
 
-/** A system prompt of an agent in play, and the schema that it demands. */
 interface PlayedPrompt {
   readonly system: string;
   readonly schema: JsonSchema | undefined;

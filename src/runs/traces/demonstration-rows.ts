@@ -76,7 +76,6 @@ export async function recordDemonstrations(
   return rows.length;
 }
 
-/** Whether an episode did not fail and its success is at least this score. */
 export const reaches = (episode: RecordedEpisode, minScore: number): boolean =>
   episode.failure === undefined && successOf(episode) >= minScore;
 

@@ -48,7 +48,6 @@ export interface TraceImport {
   readonly heldOut?: number;
   /** The name of the score that counts; absent if traces have none. */
   readonly score?: string;
-  /** Masked passages by kind. */
   readonly masked: Readonly<Masked>;
   /** Calls that the redaction left out. */
   readonly dropped: number;
@@ -119,7 +118,6 @@ function noCalls(spans: number, unread: Unread): string {
 interface Survey {
   readonly readable: number;
   readonly scores: ReadonlySet<string>;
-  /** Whether a trace's task is held out; absent if none were requested. */
   readonly isHeldOut?: (episode: TracedEpisode) => boolean;
 }
 

@@ -132,7 +132,6 @@ function messagesOf(list: readonly unknown[], report: Report): Message[] {
   return messages;
 }
 
-/** A message as LangChain serializes its objects, as the plain message. */
 function serialized(value: unknown): unknown {
   if (!isObject(value) || value.lc === undefined || !isObject(value.kwargs)) return value;
   return { type: Array.isArray(value.id) ? value.id.at(-1) : undefined, ...value.kwargs };
@@ -271,7 +270,6 @@ function resultOf(part: JsonFields, report: Report): Message | undefined {
   };
 }
 
-/** A tool's result as text, as an agent reads it in play. */
 function resultText(output: unknown, report: Report): string {
   if (typeof output === 'string') return output;
   if (Array.isArray(output) && output.length > 0 && output.every((part) => isObject(part) && isTyped(part)))

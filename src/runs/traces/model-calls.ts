@@ -24,7 +24,6 @@ export interface TracedEpisode {
   /** Empty if no call can be read. */
   readonly calls: readonly ModelCall[];
   readonly scores: Readonly<Record<string, number>>;
-  /** The input of the whole, if the trace records it as an object. */
   readonly task?: Readonly<Record<string, unknown>>;
   readonly unread: readonly UnreadPart[];
 }
@@ -68,7 +67,6 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
 
 const part = (reason: UnreadReason, { place }: Pick<TraceSpan, 'place'>): UnreadPart => ({ reason, place });
 
-/** Why a whole trace tells nothing. */
 function unreadTrace(spans: readonly TraceSpan[], all: readonly TraceSpan[], hasCalls: boolean): UnreadPart[] {
   const [first] = spans;
   if (hasCalls || first === undefined) return [];

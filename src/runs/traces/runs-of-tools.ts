@@ -48,7 +48,6 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** The counts of tokens in the reply of a model. */
 function usageOf(outputs: unknown): JsonFields {
   if (!isObject(outputs)) return {};
   const { usage, usage_metadata: metadata, llm_output: whole, generations } = outputs;

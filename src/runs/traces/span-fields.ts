@@ -14,7 +14,6 @@ export interface TraceSpan {
   /** Only compared with other spans of the trace: nanoseconds, milliseconds or ISO text, as the file has it. */
   readonly start: string;
   readonly attributes: JsonFields;
-  /** Events with messages. */
   readonly events?: readonly JsonFields[] | undefined;
   /** NaN is a score that is no number. */
   readonly scores: Readonly<Record<string, number>>;

@@ -101,7 +101,6 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** Whether a status of OTLP, or its code, says that the span failed. */
 function isFailure(status: unknown): boolean {
   const code = isObject(status) ? (status.code ?? fieldOf(status, 'statusCode')) : status;
   return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/.test(String(code));

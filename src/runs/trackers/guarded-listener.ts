@@ -4,7 +4,6 @@ import { type BegunEpisode, type EpisodeListener, type Round, type RunListener, 
 
 /** The most events in the queue of a slow listener; later events are dropped. */
 const MOST_WAITING = 10_000;
-/** How long the end of a run waits for a listener. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 /**

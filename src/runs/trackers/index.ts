@@ -10,7 +10,6 @@ export const trackers: readonly TrackerDeclaration[] = [tensorboard, mlflow, tra
 
 export interface RequestedTracker {
   readonly declaration: TrackerDeclaration;
-  /** Empty if the tracker has no address. */
   readonly address: string;
 }
 

@@ -8,7 +8,6 @@ import { measurementsOf } from './measurements.js';
 /** The middle of the file's name, by which TensorBoard and importers recognise it. */
 const KIND = '.tfevents.';
 
-/** Event files in the run's directory. */
 export const tensorboard = defineTracker({
   name: 'tensorboard',
   address: 'none',

@@ -31,7 +31,6 @@ export function recordRun(
 /** A busy machine may need a while to answer; only the tracker's own queue waits for it. */
 const TIMEOUT_MS = 60_000;
 const MOST_BYTES = 50_000_000;
-/** How often a request is repeated if no server answers or the server is busy. */
 const RETRIES = 4;
 const RETRY_DELAY_MS = 300;
 /** HTTP statuses to retry: busy servers, and proxies without a server behind them. */

@@ -117,7 +117,6 @@ export async function* answerStream(
   }
 }
 
-/** The agent's prompt, and the required beginning of its answer. */
 interface AnswerStart {
   readonly prompt: readonly number[];
   /** The ids at the prompt's end that begin the answer if it must call a tool. */

@@ -4,7 +4,6 @@ import { ArgumentError } from '@drmas/engine/errors';
 import { randomKey } from '@drmas/engine/math';
 import { assistant, type Message, user } from '@drmas/engine/nouns';
 
-/** A conversation with one agent that keeps its messages. */
 export class Chat {
   readonly #agentModel: AgentModel;
   readonly #sampling: Sampling;

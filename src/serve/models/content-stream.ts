@@ -27,7 +27,6 @@ export class ContentStream {
     this.#sign = calls === undefined ? undefined : signOf(calls);
   }
 
-  /** The text that was given as the answer's. */
   get given(): string {
     return this.#given;
   }

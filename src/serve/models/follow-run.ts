@@ -9,12 +9,10 @@ import { type Checkpoint, RunDirectory, requireRun } from '../../method/store.js
 import { checkpointOf } from '../../runs/index.js';
 import { type AgentModelsRequest, type OpenAgentModels, openAgentModels, wantedAgents } from './open-agent-models.js';
 
-/** How often the run's directory is read. */
 const EVERY_MS = 1000;
 /** The longest time until a broken checkpoint is tried again. It may be a copy that is not complete yet. */
 const LONGEST_MS = 60_000;
 
-/** The agents of a run, each with the weights of the checkpoint that answers new requests. */
 export interface FollowedAgents {
   /** The values change with the checkpoint. */
   readonly agentModels: ReadonlyMap<string, AgentModel>;
@@ -39,7 +37,6 @@ interface OpenedCheckpoint extends Candidate {
   retired: boolean;
 }
 
-/** A checkpoint that could not be opened. */
 interface Broken {
   readonly key: string;
   readonly waitMs: number;
@@ -79,7 +76,6 @@ export async function followRun(
     await weights.opened.dispose();
   };
 
-  /** Lets a newer checkpoint answer new requests. */
   const replace = async (next: OpenedCheckpoint) => {
     const before = current;
     current = next;

@@ -40,7 +40,6 @@ export interface OpenAgentModels {
   readonly agentModels: ReadonlyMap<string, AgentModel>;
   /** The same agents with the weights from before reinforcement, if requested. */
   readonly untrained: ReadonlyMap<string, UntrainedAgentModel>;
-  /** The bytes of the files that the weights were read from. */
   readonly bytes: number;
   /** The source of the weights, as a text for people. */
   readonly origin: string;
@@ -56,7 +55,6 @@ export interface UntrainedAgentModel {
 interface AgentPlace {
   readonly directory: string;
   readonly agentModel: Pick<AgentModel, 'agent'> & { readonly name: string };
-  /** The precision that a run trained it in. */
   readonly precision?: Precision | undefined;
   /** The run's record of its first weights, if requested. */
   readonly begun?: FreshPolicy | undefined;
@@ -147,7 +145,6 @@ async function publish(backend: EmbeddedBackend, weights: OwnWeights): Promise<M
   return handle;
 }
 
-/** An agent of a run that trains and generates text. */
 export interface TrainedAgent {
   readonly name: string;
   readonly policy: string;

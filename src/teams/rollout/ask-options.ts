@@ -38,10 +38,7 @@ interface CheckedOptions {
   readonly responseSchema: JsonSchema | undefined;
 }
 
-/**
- * A list without tools offers none. The lists of the result are copies.
- * @throws EpisodeFailure naming the agent and the option that is wrong
- */
+/** A list without tools offers none; lists are copied. @throws EpisodeFailure naming the agent and the wrong option */
 export function checkedOptions({ name, agent, policy }: AgentSpeaker, options: ForeignAskOptions): CheckedOptions {
   const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema, ignored = [] } = options;
   const refuse = (message: string): never => {

@@ -6,7 +6,6 @@ import type { LogEntry } from '@drmas/engine/nouns';
 const MOST_ENTRIES = 1_000;
 const LONGEST_NAME = 100;
 
-/** Values that a team's code keeps of one episode. */
 export class EpisodeLog {
   readonly #entries: LogEntry[] = [];
   readonly #longest: number;

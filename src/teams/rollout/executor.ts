@@ -17,7 +17,6 @@ interface GroupsRequest<Data = unknown> {
   readonly firstSample?: number;
   readonly phase: Phase;
   readonly step: number;
-  /** Sampling settings that override the agents' settings. */
   readonly sampling?: Partial<Sampling> | undefined;
   /** The published versions that play, by policy; the last one of a policy that is not named. */
   readonly versions?: Versions | undefined;

@@ -16,11 +16,7 @@ const FIRST_PAUSE_MS = 500;
 /** Runs a function of the team, and makes its errors failures with this reason. */
 type Perform = <T>(reason: FailureReason, act: () => Promise<T>) => Promise<T>;
 
-/**
- * The score of an episode, and its turns with their own rewards. If a function of the team throws, all of them are
- * called again, up to `rewardRetries` times.
- * @throws EpisodeFailure
- */
+/** If one of the team's functions throws, all are called again, up to `rewardRetries` times. @throws EpisodeFailure */
 export async function judgeEpisode(
   context: RolloutContext,
   running: RunningEpisode,

@@ -30,7 +30,6 @@ const NO_FUNCTION = /is not a (?:function|constructor)$/;
 const LIMITS = new Set(['GraphRecursionError', 'MaxTurnsExceededError']);
 /** AI SDK's name for a structured output that was not written. Its loop may have ended at its limit of steps. */
 const NO_OUTPUT = 'AI_NoOutputGeneratedError';
-/** The most causes of an error to read. */
 const MOST_CAUSES = 8;
 
 interface Declared {

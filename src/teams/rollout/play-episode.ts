@@ -11,7 +11,6 @@ import type { EpisodeRequest, RolloutContext } from './rollout-context.js';
 import { RunningEpisode } from './running-episode.js';
 import { failedScore, noScore } from './score.js';
 
-/** How long the code of a failed episode may take to return. */
 const CLEANUP_MS = 1_000;
 
 /**

@@ -15,7 +15,6 @@ import { EpisodeFailure } from './episode-failure.js';
 import { withoutStop } from './prompts/exact-ids.js';
 import type { AgentSettings, EndpointSettings } from './rollout-context.js';
 
-/** The parts of a call's request that decide how its answer is read. */
 export interface Question {
   readonly id: string;
   readonly request: Pick<Turn, 'prompt' | 'tools'>;
@@ -113,7 +112,6 @@ interface Parsed {
   readonly thrown?: EpisodeFailure;
 }
 
-/** The value of a text that no parser has read. */
 const none: Parsed = { value: undefined, penalised: false };
 
 function parsed({ name, agent }: AgentSpeaker, text: string): Parsed {

@@ -100,7 +100,6 @@ export interface RolloutContext extends RolloutSettings {
   ) => AdaptedAgents;
   /** Begins to watch for code of a team that does not return. The result ends the watch. */
   readonly watch?: () => () => void;
-  /** Receives warnings about a team, for people. */
   readonly warn?: (message: string) => void;
   readonly listener?: RunListener | undefined;
 }

@@ -15,13 +15,11 @@ export class RunningEpisode implements Scope {
   /** The turns so far; each delivered reply appends one. */
   readonly turns: Turn[] = [];
   readonly log: EpisodeLog;
-  /** The calls that were refused, by agent. */
   readonly #refused = new Map<string, number>();
   /** The calls of `play` without an answer, by agent. */
   readonly #open = new Map<string, number>();
   /** The calls that `play` left without an answer, by agent; set when it returns. */
   #unanswered: Readonly<Record<string, number>> = {};
-  /** Rejects when the episode fails. */
   readonly failed: Promise<never>;
   readonly #controller = new AbortController();
   readonly #warn: (message: string) => void;
@@ -43,7 +41,6 @@ export class RunningEpisode implements Scope {
     return `the team '${team.name}' on ${task.id}/${sample}`;
   }
 
-  /** Fires when the episode is over. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }

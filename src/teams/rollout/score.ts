@@ -171,8 +171,6 @@ export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureR
     .filter(({ episodes }) => episodes.length > 0);
 }
 
-// Weights of the named parts of a team's reward, if a recipe sets them.
-
 type PartWeights = NonNullable<RolloutContext['partWeights']>;
 
 /**

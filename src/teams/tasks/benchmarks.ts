@@ -25,7 +25,7 @@ export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskS
   };
 }
 
-/** A source with its settings changed, if it has settings that can change. @throws RecipeError naming the source */
+/** @throws RecipeError naming the source */
 export function reconfigured(name: string, source: TaskSource, settings: unknown): TaskSource {
   if (JSON.stringify(settings) === JSON.stringify({ ...source.settings })) return source;
   if (typeof settings !== 'object' || settings === null || source.configure === undefined)
@@ -33,7 +33,6 @@ export function reconfigured(name: string, source: TaskSource, settings: unknown
   return source.configure({ ...settings });
 }
 
-/** A task set whose tasks hold the name of their benchmark. */
 export function named(benchmark: string, set: TaskSet): TaskSet {
   const at = (index: number): Task => {
     const { id, metadata, ...task } = set.at(index);

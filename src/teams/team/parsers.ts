@@ -88,7 +88,6 @@ export const integer: Parser<number> = (text) => {
   return Number.isSafeInteger(value) ? value : undefined;
 };
 
-/** The reason why a value is not a schema; undefined if it is one. */
 export function schemaProblem(value: unknown): string | undefined {
   if (value instanceof z.ZodType) return undefined;
   const inside = isObject(value) && '_def' in value ? value._def : undefined;

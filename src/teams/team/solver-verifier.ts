@@ -176,10 +176,8 @@ export function solverVerifier(options: SolverVerifierOptions = {}) {
   });
 }
 
-/** The verifier's words in the paper's form. */
 const paperWords = { approve: 'approve', reject: 'reject' };
 
-/** The share of verdicts that are true; undefined if there are no verdicts. */
 function trueVerdicts({ verdicts }: SolverVerifierOutcome, reference: string): number | undefined {
   if (verdicts.length === 0) return undefined;
   return mean(verdicts.map(({ answer, approved }) => Number(approved === gradeMath(answer, reference))));

@@ -57,7 +57,6 @@ export function alignedData(lines: readonly Line[]): { xs: number[]; rows: (numb
 /** The ratio of the largest to the smallest value from which an axis becomes logarithmic, if that is allowed. */
 const WIDE = 200;
 
-/** The lowest and highest drawn value, and whether a logarithmic axis suits them. */
 export function extentOf(lines: readonly Line[], include: readonly number[], mayBeLogarithmic: boolean) {
   const values = lines.flatMap(({ points }) => points.flatMap(({ y, low = y, high = y }) => [y, low, high]));
   const positive = values.filter((value) => value > 0);

@@ -15,7 +15,6 @@ export interface ChartStyle {
 }
 
 const FONT = '11px system-ui, sans-serif';
-/** The most points of a line that get dots. */
 const MOST_DOTS = 40;
 
 const tickText = (unit: ChartStyle['unit'], value: number) =>

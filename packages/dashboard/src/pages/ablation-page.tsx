@@ -148,7 +148,6 @@ interface ResultsProps {
   readonly heard: ReadonlyMap<string, HeardRun>;
 }
 
-/** The means of the variants, their differences over pairs, and every run's score. */
 function Results({ ablation, heard }: ResultsProps) {
   const { variants, baseline } = ablation;
   const runs = ablation.runs.flatMap((member): RunSummary[] => {

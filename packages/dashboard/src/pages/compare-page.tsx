@@ -61,7 +61,6 @@ interface OverlayProps extends Pick<AgentMeasure, 'title' | 'unit' | 'include' |
   readonly of: (run: HeardRun) => Pick<Line, 'points' | 'dots'>;
 }
 
-/** A chart with a line a run. */
 function Overlay({ runs, of, ...chart }: OverlayProps) {
   const lines = useMemo(
     () => runs.map((run, colour): Line => ({ name: shortName(run.name, runs), colour, ...of(run) })),

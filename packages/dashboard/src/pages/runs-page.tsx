@@ -206,7 +206,6 @@ export function Steps({ run }: { readonly run: Exclude<ListedRun, { state: 'unre
   );
 }
 
-/** Whether a run has all words. */
 function matches(run: ListedRun, text: string): boolean {
   const facts = run.state === 'unreadable' ? [] : [run.recipe, run.team, run.estimator, `seed ${run.seed}`];
   const all = [run.name, run.state, ...facts].join(' ').toLowerCase();

@@ -25,7 +25,6 @@ interface NumberFieldProps {
   readonly label?: string;
   readonly unit?: string;
   readonly placeholder: string;
-  /** The label for screen readers. */
   readonly name: string;
   readonly value: string;
   readonly onChange: (value: string) => void;

@@ -9,7 +9,6 @@ interface VirtualListProps {
   readonly rowHeight: number;
   readonly chosen: number;
   readonly label: string;
-  /** Hears which rows are visible. */
   readonly onRange: (first: number, last: number) => void;
   readonly onChoose: (index: number) => void;
   readonly children: (index: number) => ComponentChildren;

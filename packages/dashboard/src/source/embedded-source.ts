@@ -10,7 +10,6 @@ import {
 } from '../../../../src/runs/analysis.js';
 import type { Source } from './source.js';
 
-/** Groups of one answer. */
 const PAGE = 200;
 
 /** The report that the page was written into. Its data are complete. */

@@ -35,7 +35,6 @@ export const liveSource: Source = {
   },
 };
 
-/** The lines of a body as they come. */
 async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();

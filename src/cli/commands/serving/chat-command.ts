@@ -86,7 +86,6 @@ interface Surroundings {
   readonly screen: Screen;
   /** Receives messages that are not answers. */
   readonly notify: (message: string) => void;
-  /** Ends the conversation. */
   readonly signal: AbortSignal;
   readonly greeting: string;
 }

@@ -9,7 +9,6 @@ import { decimal, repeated, text, toggle } from '../../flags.js';
 import { importLines } from '../../reporter/planning/traces-printer.js';
 import { screenOf } from '../../reporter/screen.js';
 
-/** The flags that choose what becomes of traces, for commands that import them. */
 export const traceFlags = {
   agent: text('name', 'agent of calls that name none'),
   rename: repeated('old=new', "an agent's name in the traces, and its name in the team; may be repeated"),

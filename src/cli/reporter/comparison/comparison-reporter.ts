@@ -18,7 +18,6 @@ export class ComparisonReporter {
   readonly #lines: StatusLines;
   #runs: readonly AblationRun[] = [];
   readonly #going = new Map<string, RunHistory>();
-  /** The score of each evaluation, by run and step. */
   readonly #scores = new Map<string, Map<number, number>>();
   readonly #playing = new Map<string, PlayProgress>();
   readonly #shown = new Set<string>();
@@ -111,7 +110,6 @@ export class ComparisonReporter {
     if (event.type === 'evaluation' && isScored(event)) this.#score(name, event.step, event.averageAtK);
   }
 
-  /** Stores a score, and prints its row when all runs of the pair have that evaluation. */
   #score(name: string, step: number, score: number): void {
     const scores = this.#scores.get(name) ?? new Map<number, number>();
     this.#scores.set(name, scores.set(step, score));

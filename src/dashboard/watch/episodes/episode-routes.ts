@@ -20,7 +20,6 @@ import { shownGroup } from '../../report/shown-episodes.js';
 import type { RunCatalog } from '../run-catalog.js';
 import { type EpisodeIndex, EpisodeIndexes, type IndexedEpisode, readIndexed } from './episode-index.js';
 
-/** The most groups of one answer. */
 const MOST_ROWS = 200;
 
 const bound = z.coerce.number().nullable().default(null);
@@ -117,7 +116,6 @@ async function withText(
   return matching;
 }
 
-/** The tokens of a turn's response, with the values of each token in the file. */
 function shownTokens(
   { policy, response, logprobs, advantage, ratio, clipped = [] }: StoredEpisode['turns'][number],
   recipe: Readonly<Record<string, unknown>>,

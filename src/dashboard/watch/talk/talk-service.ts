@@ -32,7 +32,6 @@ interface TalkServiceOptions {
   readonly idleMinutes?: number;
 }
 
-/** The error for a question that comes while another one is being answered. */
 class BusyError extends Error {}
 
 interface LoadedModels {
@@ -141,7 +140,6 @@ export class TalkService {
     await opened?.agentModels.dispose();
   }
 
-  /** Stops the current answer, and frees the memory for good. */
   async close(): Promise<void> {
     this.#closed.abort(new RunError('the dashboard is stopping'));
     await this.#free();

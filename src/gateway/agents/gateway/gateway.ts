@@ -18,7 +18,6 @@ export interface GatewayOptions {
   readonly onIgnored: (agent: string, settings: readonly string[]) => void;
 }
 
-/** The sender of a request: an episode, and the agent if the path names one. */
 interface Caller {
   readonly requests: EpisodeRequests;
   readonly agent: string | undefined;

@@ -1,7 +1,6 @@
 import { differ } from '@drmas/engine/math';
 import type { Groups } from '../groups.js';
 
-/** A number for each member of the groups. Each member is compared with its peers within the group. */
 export interface Column {
   readonly values: Float64Array; // [members]
   readonly group: Int32Array; // [members]

@@ -126,7 +126,6 @@ export function rewardRecord(episode: Episode, turn: Turn): TurnRecord {
 /** The step of each turn. Each call is its own step, unless the team named the steps. */
 const stepOf = ({ envStep, turn }: Turn) => envStep ?? turn;
 
-/** The team's reward for each step of an episode, from the step's turns that policies learn from. */
 const rewardsOfSteps = (episode: Episode) => sumsOfSteps(trainedTurns(episode), episode.score.team);
 
 function agentRewardsOfSteps(episode: Episode): ReadonlyMap<string, ReadonlyMap<number, number>> {

@@ -47,7 +47,7 @@ function checkedSet(source: string, split: Split, set: unknown): TaskSet {
   return tasks;
 }
 
-/** The task at an index. @throws TaskError */
+/** @throws TaskError */
 export function taskAt(tasks: TaskSet, index: number): Task {
   let task: unknown;
   try {
@@ -66,7 +66,7 @@ export function taskAt(tasks: TaskSet, index: number): Task {
 
 const isPromise = (value: unknown) => isObject(value) && typeof value.then === 'function';
 
-/** Draws a demonstration. Undefined if the source has none. @throws TaskError */
+/** Undefined if the source has none. @throws TaskError */
 export function drawTrace(source: TaskSource, random: RandomStream, split: Split): Trace | undefined {
   if (source.trace === undefined) return undefined;
   let trace: unknown;

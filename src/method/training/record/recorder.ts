@@ -42,7 +42,6 @@ export type StepRecorder = (step: RecordedStep) => Partial<Step>;
 /** Writes a part of an agent's measurements. `before` has the parts of the recorders before it. */
 export type AgentRecorder = (agent: RecordedAgent, before: Partial<AgentStep>) => Partial<AgentStep>;
 
-/** Joins the parts, in the order of the recorders. */
 export function recordAll<Subject, Part extends object>(
   recorders: Readonly<Record<string, (subject: Subject, before: Partial<Part>) => Partial<Part>>>,
   subject: Subject,
@@ -54,14 +53,14 @@ export function recordAll<Subject, Part extends object>(
 
 type NamedNumbers = Readonly<Record<string, number>>;
 
-/** The means of the team's parts and metrics. Each field is absent if no episode has any. */
+/** Each field is absent if no episode has any. */
 export function namedMeans(episodes: readonly Episode[]): Pick<Step, 'parts' | 'metrics'> {
   const parts = episodes.map(({ score }) => score.parts);
   const metrics = episodes.map(({ score }) => score.metrics ?? {});
   return { ...presentAs('parts', partMeans(parts)), ...presentAs('metrics', meansByKey(metrics)) };
 }
 
-/** The means of the parts of an agent's reward, over the episodes in which it has any. Absent if no episode has any. */
+/** Over the episodes in which the agent's reward has parts. Absent if no episode has any. */
 export function agentPartMeans(episodes: readonly Episode[], agent: string): Pick<AgentStep, 'parts'> {
   const parts = episodes.map(({ score }) => score.agentParts?.[agent]).filter((named) => named !== undefined);
   return presentAs('parts', partMeans(parts));

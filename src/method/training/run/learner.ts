@@ -40,9 +40,7 @@ export interface Learner {
   readonly settings: Recipe['policies'][string];
   readonly loss: AnyLoss;
   readonly agents: Readonly<Record<string, Recipe['agents'][string]>>;
-  /** The reference of its KL penalty, if it has one. */
   readonly reference?: ModelHandle | undefined;
-  /** Its critic, if the estimator uses critics. */
   readonly critic?: Critic | undefined;
   readonly kl?: KlSettings | undefined;
   /** The turns of a step that it learns from, as chains, in the order of `learntChains`. */

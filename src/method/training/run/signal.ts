@@ -21,7 +21,6 @@ export interface TurnSignals {
   readonly tokenRewards?: readonly number[]; // [R]
   /** Numbers that are added to the advantages of the response tokens, after the estimator and an agent's weight. */
   readonly tokenAdvantages?: readonly number[]; // [R]
-  /** A critic's values of the response tokens. */
   readonly values?: Float32Array; // [R]
   readonly referenceLogprobs?: Float32Array; // [R]
   readonly kl?: readonly number[]; // [R]

@@ -62,7 +62,6 @@ function goesOnFrom({ prompt }: Turn, before: Turn): boolean {
 }
 
 export function countChains(episodes: readonly Episode[]): Readonly<Record<string, NonNullable<AgentStep['chains']>>> {
-  /** The numbers of turns in the chains of each agent, episode by episode. */
   const lengths = new Map<string, number[][]>();
   for (const episode of episodes) {
     const ofEpisode = new Map<string, number[]>();

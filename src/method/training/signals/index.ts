@@ -34,7 +34,6 @@ export async function playSignals(
   return { episodes: all.flatMap(({ episodes }) => episodes), byTurn: together(all.map(({ byTurn }) => byTurn)) };
 }
 
-/** Scores the turns of a step and joins the scores with the numbers of the extra rollouts. */
 export async function scoreSignals(
   wanted: readonly Signal[],
   turns: readonly LearnerTurns[],

@@ -7,7 +7,6 @@ import type { Learner } from '../run/learner.js';
 
 /** The largest relative error of the KL that counts, so that one unusual step cannot move the coefficient far. */
 const MOST_ERROR = 0.2;
-/** The least factor of the coefficient in a step. */
 const LEAST_FACTOR = 0.5;
 
 export type Held = Pick<Learner, 'name' | 'kl'>;
@@ -20,7 +19,6 @@ export class KlCoefficients {
     this.#values = new Map(Object.entries(state));
   }
 
-  /** The coefficients that a controller has changed, by policy. */
   get state(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#values);
   }
@@ -29,7 +27,6 @@ export class KlCoefficients {
     return this.#values.get(name) ?? kl?.coefficient ?? 0;
   }
 
-  /** Updates the coefficient with the mean KL of a policy's turns in a step. */
   observe(learner: Held, kl: number, turns: number): void {
     const controller = learner.kl?.controller;
     if (controller === undefined || controller.type === 'fixed' || turns === 0) return;

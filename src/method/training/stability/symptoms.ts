@@ -82,7 +82,6 @@ export class Symptoms {
     return Object.fromEntries(this.#agents);
   }
 
-  /** Returns a warning for each symptom that begins to show with this step. */
   judge(step: Pick<Step, 'step' | 'agents'>): Warning[] {
     return Object.entries(step.agents).flatMap(([agent, ofAgent]) => {
       if (ofAgent.frozen === true) return []; // training does not change it

@@ -14,7 +14,6 @@ const WRONG = { successes: 0.1, turns: 0.25 };
 /** Two answers to one prompt differ if their shares of successes do so much, in at least this share of the prompts. */
 const DIFFERENT = { successes: 0.5, prompts: 0.75 };
 
-/** An answer of a demonstration, with the success of each turn that repeats it. */
 interface Repeated {
   readonly prompt: string;
   readonly text: string;

@@ -25,7 +25,7 @@ const plain = <Value>(schema: z.ZodType<Value>, first: Value): Stateful<Value, V
 
 const numbers = z.record(z.string(), z.number()).default({});
 
-/** Numbers by name. An empty record is omitted. */
+/** An empty record is omitted. */
 const plainNumbers = (): Stateful<Readonly<Record<string, number>>, Readonly<Record<string, number>>> => ({
   ...plain<Readonly<Record<string, number>>>(numbers, {}),
   save: (value) => (Object.keys(value).length === 0 ? undefined : value),
@@ -42,7 +42,6 @@ const watchSchema = z.object({
  * The parts of a run's progress. A new part is a row here. Random numbers follow from the step, so no part stores any.
  */
 const parts = {
-  /** The last complete step. */
   step: plain(z.int().min(0), 0),
   /** The last step that was evaluated, -1 for none. */
   evaluated: plain(z.int().min(-1), -1),
@@ -57,7 +56,6 @@ const parts = {
     load: (kept) => new KlCoefficients(kept),
     save: ({ state }) => state,
   }),
-  /** The number of updates of each policy and critic. */
   made: stateful({
     schema: z.record(z.string(), z.int().min(0)).optional(),
     load: (kept) => new UpdateCounts(kept),
@@ -66,9 +64,7 @@ const parts = {
   estimator: plainNumbers(),
   /** The steps in a row in which most, or all, episodes failed, by kind of failure. */
   failing: plainNumbers(),
-  /** The success that a curriculum predicts, by level. */
   predictions: plainNumbers(),
-  /** The best evaluation, and the state of the rules that end a run early. */
   stops: stateful({
     schema: stopSchema.optional(),
     load: (kept, run) => new StopRules(run.training, kept),

@@ -63,7 +63,6 @@ export class StopRules {
     return Object.keys(this.#state).length === 0 ? undefined : this.#state;
   }
 
-  /** The step of the best evaluation, if the recipe keeps its checkpoint. */
   get bestStep(): number | undefined {
     return this.#settings.keepBest === true ? this.#state.best?.step : undefined;
   }

@@ -3,10 +3,7 @@ import type { CountsUpdates } from './update-policy.js';
 
 export class UpdateCounts {
   readonly #counts: Map<string, number>;
-  /**
-   * The steps before the first step that this object has seen, if their updates were not counted. Checkpoints of
-   * earlier versions have no counts. Their models had updates in each step.
-   */
+  /** Steps before the first that this object has seen: checkpoints of earlier versions have no counts of them. */
   #uncounted: number | undefined;
 
   /** @param kept The counts of a checkpoint; undefined before the first step, and for a checkpoint without counts */

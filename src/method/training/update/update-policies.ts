@@ -17,7 +17,7 @@ import { type CountsUpdates, type SpikeLimits, updatePolicy } from './update-pol
 import type { PolicyUpdate, Updates } from './update-result.js';
 
 export interface Learnt {
-  /** The turns that each policy learnt from. A policy without a turn has an empty list. */
+  /** A policy without a turn has an empty list. */
   readonly turns: readonly LearnerTurns[];
   readonly advantages: StepAdvantages;
   /** The measured inflation by agent. Empty unless the recipe measures it in this step. */
@@ -41,7 +41,6 @@ export interface EstimatedStep {
   readonly turns: readonly LearnerTurns[];
   readonly signals: SignalsByTurn;
   readonly advantages: StepAdvantages;
-  /** Whether to keep the ratio of each token, for the episodes on disk. */
   readonly keepRatios: boolean;
 }
 
@@ -83,7 +82,6 @@ function waits(learner: Learner, counts: CountsUpdates): boolean {
   return stillWaits;
 }
 
-/** One sample a chain. */
 function samplesOf({ kl, loss }: Learner, chains: readonly (readonly TurnAdvantage[])[], signals: SignalsByTurn) {
   const weighsEpisodes = lossKind(loss).aggregate === 'episode-mean';
   const lengths = weighsEpisodes ? tokensByEpisode(chains.flat()) : undefined;
@@ -116,7 +114,6 @@ function updatedTokens(chains: readonly TurnChain[], ratios: SampleRatios): Map<
   return updated;
 }
 
-/** The digits of a ratio on disk. */
 const DIGITS = 5;
 
 const rounded = (ratio: number): number => Number(ratio.toPrecision(DIGITS));

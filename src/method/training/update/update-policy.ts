@@ -62,7 +62,6 @@ interface PolicyUpdateOptions {
   readonly versions: number;
 }
 
-/** Updates a policy on the samples of a step and publishes its new weights to the sampler. */
 export async function updatePolicy(
   learner: Learner,
   { seed, step, steps }: UpdatePosition,
@@ -159,7 +158,6 @@ function policyUpdate(
   };
 }
 
-/** The mean of norms. Undefined if one of them was not reported. */
 function meanNorm(norms: readonly (number | undefined)[]): number | undefined {
   const numbers = norms.filter((norm) => norm !== undefined);
   return numbers.length < norms.length ? undefined : mean(numbers);
@@ -198,7 +196,6 @@ function agentUpdate(parts: MiniBatchUpdate['gradients'], normalizerOfStep: numb
 
 // The objective of a policy's updates: the options and the log-probs that its loss needs.
 
-/** The options for one agent's part of a mini-batch, with a share of the entropy bonus. */
 export function objectiveOptions(
   { loss, settings: { entropyCoefficient }, agents }: Learner,
   miniBatch: readonly TrainingSample[],
@@ -223,7 +220,6 @@ async function withProximal(
   return samples.map((sample, i) => ({ ...sample, proximalLogprobs: rows[i] as Float32Array }));
 }
 
-/** Gradients of the agents of a policy, and the optimiser step with their sum. */
 interface SharedUpdate {
   readonly gradients: readonly { readonly result: Pick<ForwardBackwardResult, 'gradientNorm'> }[];
   readonly optimStep: Pick<OptimStepResult, 'norm'>;

@@ -3,7 +3,6 @@ import type { LossTerms, PolicyStep } from '@drmas/engine/events';
 import type { Turn } from '@drmas/engine/nouns';
 import type { UpdatedTokens } from '../../store/episode-files.js';
 
-/** The terms that a loss may have beside the policy loss. */
 export const LOSS_TERMS = [
   'referenceKl',
   'importanceWeight',
@@ -24,7 +23,6 @@ export interface AgentUpdate extends LossTerms {
   /** Over the first mini-batch, whose gradient is computed before the first update of the step. */
   readonly logprobGap?: number;
   readonly tokens: number;
-  /** The metrics that the loss declares, by name. */
   readonly lossMetrics?: Readonly<Record<string, number>>;
 }
 
@@ -38,7 +36,6 @@ export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
   readonly tokens?: ReadonlyMap<Turn, UpdatedTokens>;
 }
 
-/** The largest norm of an optimiser's steps. Undefined if one of them was not reported. */
 export function largestNorm(steps: readonly OptimStepResult[]): number | undefined {
   const norms = steps.flatMap(({ norm }) => norm ?? []);
   return norms.length < steps.length ? undefined : Math.max(...norms);

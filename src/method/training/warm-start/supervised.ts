@@ -32,7 +32,6 @@ export type WarmStartSettings = NonNullable<Recipe['warmStart']>;
 
 export type WarmStartedRun = Pick<OpenRun, 'trained' | 'agents' | 'demonstrations' | 'host'>;
 
-/** A policy that learns from demonstrations of some agents. */
 interface Taught {
   readonly policy: PolicyHandle;
   readonly agents: readonly string[];

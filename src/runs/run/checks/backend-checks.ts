@@ -83,7 +83,6 @@ export function checkBackends(
   for (const policy of policies.values()) requireAll(runChecks(policy, advantage.type, needs, training));
 }
 
-/** Makes a requirement whose message names the backend of a model. */
 type Check = (path: string, test: boolean, reason: string) => Requirement;
 
 interface CheckedPolicy {

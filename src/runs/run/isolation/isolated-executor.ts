@@ -197,7 +197,6 @@ class Player {
     }
   }
 
-  /** Ends the thread, and its open requests. */
   async end(reason: unknown = new PlayerGoneError('error', 'the thread was stopped')): Promise<void> {
     this.#leave(reason);
     await this.#worker.terminate();

@@ -8,7 +8,6 @@ export interface Compared extends Pick<AblationRecord, 'vary'> {
   readonly bundles: readonly Variant[];
 }
 
-/** The variants to compare, in the form of a program or of the command line. */
 export interface ComparedOptions {
   /**
    * The values to compare: `{ 'advantage.type': ['grpo', 'drmas'] }`, or as on the command line. Several keys make a
@@ -37,7 +36,6 @@ export interface PlanOptions extends Compared {
   readonly firstSeed: number;
   readonly warmStartSeed?: number | undefined;
   readonly set: readonly string[];
-  /** Whether the recipe with these overrides has a warm start. */
   readonly hasWarmStart: (overrides: readonly string[]) => boolean;
 }
 
@@ -146,7 +144,7 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   );
 }
 
-/** The variants' names as directory names. If two variants would get the same name, they get numbers. */
+/** If two variants would get the same name, they get numbers. */
 function directoryNames(variants: readonly Variant[]): string[] {
   const plain = variants.map(({ name }) => name.replaceAll(/[^A-Za-z0-9._+]+/g, '-').replaceAll(/^-+|-+$/g, ''));
   return plain.map((name, i) =>

@@ -73,7 +73,6 @@ export interface Demonstrated {
   /** Episodes that did not fail and were below the score. */
   readonly below: number;
   readonly failed: number;
-  /** Tasks that the speaker left out. */
   readonly leftOut: number;
   /** The lowest, mean and highest score of the episodes that did not fail. */
   readonly scores?: { readonly low: number; readonly mean: number; readonly high: number };

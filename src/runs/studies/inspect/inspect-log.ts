@@ -28,7 +28,6 @@ import {
 import type { Log } from './collect-turns.js';
 
 export interface LoggedAgent extends Omit<AgentRewards, 'groupSpread'> {
-  /** The share of turns with a penalty. */
   readonly penalised: number;
   /** Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns. Null if no group has enough spread. */
   readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
@@ -95,7 +94,7 @@ function advantagesByStep({ batch, steps }: Log, estimator: MethodEstimator): Ad
   return all;
 }
 
-/** The estimator of this name, if a log is enough to compute it. @throws ArgumentError with the possible names */
+/** @throws ArgumentError with the possible names */
 export function comparableEstimator(name: string): MethodEstimator {
   const estimator = comparableEstimators.find(({ type }) => type === name);
   if (estimator !== undefined) return estimator;

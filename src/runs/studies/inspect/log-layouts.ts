@@ -21,7 +21,6 @@ export interface LoggedTurn {
 
 export interface Layout {
   readonly name: string;
-  /** Whether every file is a step of its own. */
   readonly fileIsStep: boolean;
   /** Notes for a person: how the log is read. */
   readonly notices: readonly string[];
@@ -48,7 +47,6 @@ export type Recognised =
   | Layout
   | { readonly name: string; readonly fields: Fields; readonly notices: readonly string[] };
 
-/** The agent of logs with only one agent. */
 const ONLY_AGENT = 'agent';
 
 export function recognise(row: LogRow): Recognised | undefined {

@@ -62,7 +62,6 @@ interface PolicyPlan {
 export interface RunPlan {
   readonly recipe: string;
   readonly backend: BackendSpec['type'];
-  /** Each backend with its policies, if there are several. */
   readonly backends?: readonly { readonly type: BackendSpec['type']; readonly policies: readonly string[] }[];
   readonly steps: number;
   readonly agents: Readonly<Record<string, AgentUse>>;
@@ -73,9 +72,7 @@ export interface RunPlan {
   readonly memory?: MemoryPlan['total'];
   /** The same by device, if policies are placed on several. */
   readonly memoryByDevice?: Readonly<Record<string, NonNullable<MemoryPlan['total']>>>;
-  /** A sentence about the memory of servers that compute. */
   readonly memoryElsewhere?: string;
-  /** The assumptions behind the figures, warnings about the tasks, and missing facts. */
   readonly notes: readonly string[];
   /** The notes that explain the rehearsal. They do not apply to counts of played episodes. */
   readonly rehearsal: readonly string[];
@@ -177,7 +174,6 @@ async function modelsOf(recipe: Recipe, { models }: Assignment): Promise<Map<str
   return known;
 }
 
-/** Whether evaluations limit responses to the same lengths as training. */
 function evaluatesAsItTrains(recipe: Recipe): boolean {
   return Object.entries(recipe.agents).every(
     ([agent, { sampling }]) => evaluationSampling(recipe, agent).maxTokens === sampling.maxTokens,
@@ -405,11 +401,9 @@ function missingNotes(recipe: Recipe, models: ReadonlyMap<string, KnownModel>): 
 
 /** The facts that are known about a model without a download. */
 interface KnownModel extends SizedModel {
-  /** The number of parameters, if there is no config to compute it from. */
   readonly parameters?: number;
   /** False for a stand-in whose tokenizer is not the model's. */
   readonly isHere: boolean;
-  /** A sentence about the missing facts, with the reason. */
   readonly unknown?: string | undefined;
   readonly adapter?: AdapterSettings | undefined;
 }

@@ -29,7 +29,6 @@ export interface PolicyBudget {
   readonly run: Tokens;
 }
 
-/** An agent's tokens in a training episode and in the whole run, and their cost. */
 export interface AgentBudget {
   readonly episode: TokenCount;
   readonly run: TokenCount;
@@ -58,7 +57,7 @@ function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
 export const evaluationEpisodes = (recipe: Recipe): number =>
   evaluationRounds(recipe).reduce((sum, { rounds, episodes }) => sum + rounds * episodes, 0);
 
-/** The use of each agent in played episodes. Agents that were never called are included. */
+/** Agents that were never called are included. */
 export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<string, AgentUse> {
   const turns = episodes.flatMap((episode) => episode.turns);
   return Object.fromEntries(
@@ -136,7 +135,6 @@ export function tokenBudget(
   const extra = extraRollouts(recipe, use);
   const inStep = learnt + sumOf(extra.map(({ episodes }) => episodes));
   const episodes = { step: inStep, training: inStep * steps, evaluation: evaluationEpisodes(recipe) };
-  /** The number of whole episodes with as many tokens as the step. */
   const step = learnt + sumOf(extra.map(({ whole }) => whole));
   const policies = Object.fromEntries(
     Object.entries(recipe.policies).map(([policy, { epochs }]): [string, PolicyBudget] => {

@@ -12,11 +12,10 @@ const CONVERSATION = 'gen_ai.conversation.id';
 interface Options {
   /** The span of the run; each episode links to it. */
   readonly of: Api.SpanContext;
-  /** Whether spans contain the texts of prompts and responses. */
   readonly texts: boolean;
 }
 
-/** The episodes of a run. Each is a separate trace. */
+/** Each episode is a separate trace. */
 export class EpisodeSpans {
   readonly #api: OtelApi;
   readonly #tracer: Api.Tracer;
@@ -174,7 +173,6 @@ class EpisodeSpan implements EpisodeListener {
 
 // Turns and messages by the GenAI conventions of OpenTelemetry (semantic conventions 1.41, in development).
 
-/** The provider of a turn: drmas for the models of the run, or an endpoint of the recipe. */
 const providerOf = ({ endpoint }: AnsweredTurn) => (endpoint === undefined ? 'drmas' : 'drmas.endpoint');
 
 const inputTokens = ({ prompt, endpoint }: AnsweredTurn): number => endpoint?.promptTokens ?? prompt.length;

@@ -8,7 +8,6 @@ interface Silence {
   readonly clock: number;
   /** The time that the watched thread waited for a processor. Undefined if the system does not tell. */
   readonly waited: number | undefined;
-  /** The processor time of the process meanwhile. */
   readonly processor: number;
 }
 
@@ -46,7 +45,6 @@ export class HeldTime {
     this.#waited = waitedMs(thread());
   }
 
-  /** Called at a sign of life. */
   restart(): void {
     this.#clock = performance.now();
     this.#waited = waitedMs(this.#thread());

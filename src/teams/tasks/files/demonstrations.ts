@@ -80,7 +80,6 @@ interface Rows {
 /** The rows of a file, those that are learnt from and those that are not. */
 interface Demonstrations extends Readonly<Record<Split, readonly number[]>> {
   readonly rows: Rows;
-  /** A hash of the rows. */
   readonly key: string;
   readonly version: string;
 }
@@ -188,7 +187,6 @@ function divided(rows: Rows): Omit<Demonstrations, 'version'> {
   return { rows, train: filled(learnt), test: filled(heldOut), key: hash.digest('hex') };
 }
 
-/** The place of a row's line in the bytes of its file. */
 interface BytePlace {
   readonly offset: number;
   readonly length: number;
@@ -197,7 +195,7 @@ interface BytePlace {
 
 type Row = FileEntry & { readonly bytes?: BytePlace };
 
-/** The rows of a file of JSON lines, with their places. @throws TaskError naming file and line */
+/** @throws TaskError naming file and line */
 async function* linesOf(file: string): AsyncGenerator<Row> {
   let [line, offset] = [0, 0];
   let pieces: Buffer[] = [];
@@ -251,7 +249,6 @@ function storedRow(
   }
 }
 
-/** Whether the first character of a file that is not blank is this one. */
 async function beginsWith(file: string, character: string): Promise<boolean> {
   for await (const text of textChunks(file)) {
     const first = text.trimStart()[0];
@@ -275,7 +272,6 @@ function withWarnings<Data>(set: TaskSet<Data>, more: readonly string[]): TaskSe
 
 /** A shorter text may be in a message by chance. */
 const SHORTEST_QUESTION = 3;
-/** The most tasks that are searched for in each message. */
 const MOST_QUESTIONS = 5000;
 
 /** The texts by which held-out tasks are known, without those that are training tasks too. */

@@ -14,7 +14,6 @@ export const FILE_FORMATS = ['json', 'csv', 'parquet'] as const;
 /** The formats of task files; `json` is an array, or one value a line. */
 export type FileFormat = (typeof FILE_FORMATS)[number];
 
-/** The name of a row in each format, for error messages. */
 export const ROW_NAMES = { json: 'a JSON object', csv: 'a row', parquet: 'a row' } satisfies Record<FileFormat, string>;
 
 export interface FileRowOptions {

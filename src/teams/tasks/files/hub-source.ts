@@ -12,7 +12,6 @@ const { split: _, origin: __, ...fields } = rowFields;
 
 const text = z.string().min(1).nullish();
 
-/** The options of `hub`. */
 export const hubSettings = z.strictObject({
   config: text.describe(
     'The configuration: the folder of its files, such as `main`. If it is not given: the only one, else `default` or `main`.',

@@ -161,7 +161,7 @@ const exactly = ({ re, im }: Complex): Value => ({ re, im, error: 0 });
 
 const operations = { '+': add, '-': subtract, '*': multiply, '/': divide, '^': power };
 
-/** The expression's value at a place; NaN if it has none there. */
+/** NaN if it has none there. */
 export function valueAt(expression: Expression, place: Place): Value {
   if (expression.type === 'number') return exactly(real(Number(expression.digits)));
   if (expression.type === 'name') return exactly(valueOfName(expression.name, place));

@@ -1,7 +1,6 @@
 import { unlessAborted } from '@drmas/engine/host';
 import type { Passage, Retriever } from './retriever.js';
 
-/** A search in progress that several callers may await. */
 interface Flight {
   readonly passages: Promise<readonly Passage[]>;
   readonly controller: AbortController;

@@ -7,7 +7,6 @@ import { z } from 'zod';
 
 /** Screens and long texts are kilobytes. */
 const LONGEST_ANSWER_BYTES = 16e6;
-/** How long a server may take to end a session. */
 const CLOSE_MS = 2_000;
 
 const CODES = [

@@ -52,10 +52,7 @@ export const paperVerdict =
     return usedUnless(firstTagged(text, 'verify') !== undefined && !hasChinese(text), value);
   };
 
-/**
- * The text between the first tags, which may be empty. Without exactly one block of thought, or with Chinese
- * characters, it is used and penalised; without the tags it is invalid.
- */
+/** Between the first tags. Without one block of thought, or with Chinese, penalised; without the tags invalid. */
 export const paperTagged =
   (name: string): UsingParser<string> =>
   (text) => {
@@ -76,7 +73,6 @@ export function shownPassages(passages: readonly Passage[]): string {
   return `<information>{"result": ${json}}</information>`;
 }
 
-/** The options of a team that has the paper's form beside its own. */
 interface FormOptions {
   readonly form?: 'paper';
   readonly prompts?: 'paper';

@@ -31,9 +31,7 @@ At the end of your output, you MUST provide your verdict within <verify> </verif
 (1) <verify>approve</verify> if all steps and the final answer are correct.
 (2) <verify>reject</verify> if you detect any issue.`;
 
-/**
- * The message to an agent of the math team. @param context The outputs of the team so far, as `outputOf` writes them
- */
+/** @param context The outputs of the team so far, as `outputOf` writes them */
 export function paperMathPrompt(agent: 'solver' | 'verifier', question: string, context: string): string {
   const task = `You are a member of an expert multi-agent team tasked with solving the math problem.
 The team's math problem is: ${question}
@@ -41,10 +39,8 @@ The team's math problem is: ${question}
   return prompt(task, teammates('', context), agent === 'solver' ? solverRole : mathVerifierRole);
 }
 
-/** An agent's output, as the next agents read it. */
 export const outputOf = (agent: string, text: string): string => `\nThe output of "${agent}": ${text}\n`;
 
-/** The state of the search team before a call. */
 export interface PaperSearchState {
   readonly question: string;
   /** The number of the step, from 1. */
@@ -81,7 +77,6 @@ const answererRole = `You are an "Answer Agent". Your job is to provide a compre
 You should first conduct a reasoning process. This process MUST be enclosed within <think> </think> tags.
 After completing your reasoning, provide your final answer within <answer> </answer> tags. For example, <answer>Beijing</answer>.`;
 
-/** The message to an agent of the search team. */
 export function paperSearchPrompt(agent: 'verifier' | 'searcher' | 'answerer', state: PaperSearchState): string {
   const { question, step, history, context } = state;
   const past = `

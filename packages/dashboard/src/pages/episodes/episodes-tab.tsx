@@ -161,7 +161,6 @@ function tellingRow(rows: ReadonlyMap<number, GroupRow>): number {
   return 0;
 }
 
-/** The most episodes of a group that get a dot. */
 const MOST_DOTS = 32;
 
 /** A group in the list: its task, its mean reward, and a dot an episode. */
@@ -207,7 +206,6 @@ interface Groups {
   readonly counts: Omit<GroupPage, 'offset' | 'rows'> | undefined;
   readonly rows: ReadonlyMap<number, GroupRow>;
   readonly problem: string | undefined;
-  /** Fetches the rows that are to be seen. */
   readonly onRange: (first: number, last: number) => void;
 }
 

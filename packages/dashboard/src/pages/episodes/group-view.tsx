@@ -14,7 +14,6 @@ interface GroupViewProps {
   readonly agent: string;
 }
 
-/** The episodes of one task side by side. */
 export function GroupView({ run, file, task, agent }: GroupViewProps) {
   const source = useSource();
   const [group, setGroup] = useState<ShownGroup>();

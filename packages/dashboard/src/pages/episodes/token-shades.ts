@@ -1,6 +1,5 @@
 import type { ShownToken } from '../../../../../src/runs/analysis.js';
 
-/** The values that a token's shade can show. */
 export const shades = ['log-prob', 'ratio', 'advantage'] as const;
 export type Shade = (typeof shades)[number];
 

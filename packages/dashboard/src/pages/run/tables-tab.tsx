@@ -68,7 +68,6 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
   );
 }
 
-/** Tokens, time and money by agent, and of the run's other work. */
 function SpendingTable({ log }: { readonly log: EventsByKind }) {
   const rows = spendingRows(log);
   const isPriced = rows.some(({ cost }) => cost !== undefined);

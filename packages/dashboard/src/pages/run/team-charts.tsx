@@ -77,7 +77,6 @@ export function RewardChart({ run }: OfRun) {
   );
 }
 
-/** The named parts of each agent's reward, if it has any. */
 export function PartsCharts({ run }: OfRun) {
   const { steps, agents } = run.log;
   const charts = useMemo(

@@ -1,7 +1,6 @@
 /** A question to an agent with its answers, as they come. */
 import type { TalkMessage, TalkQuestion, TalkSide } from '../../../../../src/runs/analysis.js';
 
-/** One side's answer as far as it has come. */
 export interface TalkAnswer {
   readonly text: string;
   /** Absent while it is being written. */

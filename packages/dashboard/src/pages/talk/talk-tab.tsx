@@ -134,7 +134,6 @@ interface CostsProps {
   readonly onRelease: () => void;
 }
 
-/** The costs of answers for the machine that serves the page. */
 function Costs({ facts: { loaded, idleMinutes }, busy, onRelease }: CostsProps) {
   if (loaded === null)
     return (

@@ -63,7 +63,6 @@ export const gae = defineEstimator({
   },
 });
 
-/** Sequences of turns whose tokens follow one another, and the reward that each turn earns with its last token. */
 interface Sequences {
   /** The positions of turns in the batch, in order; every turn with a token is in one sequence. */
   readonly turns: readonly (readonly number[])[];

@@ -47,7 +47,6 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread' | 'rewar
   readonly responseTokens: number;
   /** When it is called. Absent for an agent that does not train. */
   readonly calls?: AgentCalls;
-  /** The inflation measured from its gradients, if the recipe measures it. */
   readonly measuredInflation?: number;
   /** The measured minus the predicted inflation: the covariance of the lemma. */
   readonly covariance?: number;
@@ -71,12 +70,8 @@ export interface ProbeFindings {
   /** Mean over tasks (`successOf`), with a bootstrap interval over tasks. `best`: the mean of each task's best. */
   readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
   readonly best: number;
-  /** Mean reward of the team over tasks. */
   readonly reward: number;
-  /**
-   * Counts of groups by outcome. `signal`: a turn has an advantage under the recipe's estimator. `penaltiesOnly`: only
-   * penalties differ.
-   */
+  /** `signal`: a turn has an advantage under the recipe's estimator. `penaltiesOnly`: only penalties differ. */
   readonly groups: {
     readonly count: number;
     readonly mixed: number;
@@ -90,7 +85,6 @@ export interface ProbeFindings {
   readonly agents: Readonly<Record<string, AgentFindings>>;
   /** Findings by estimator, then by agent. The recipe's own estimator comes first. */
   readonly estimators: Readonly<Record<string, Readonly<Record<string, EstimatorFindings>>>>;
-  /** Mean of each named part of the reward, and of each agent's own reward, if it has one. */
   readonly parts: Readonly<Record<string, number>>;
   readonly ownRewards: Readonly<Record<string, number>>;
   /** Mean of each of the team's metrics over the episodes that have it. Absent if the team has no metrics. */
