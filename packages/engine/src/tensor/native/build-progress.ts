@@ -1,7 +1,7 @@
 /** Lines about a build, for people: one at once, then one every few seconds. */
 
 /** Seconds between two lines. */
-const INTERVAL_SECONDS = 4;
+const INTERVAL_SECONDS = 15;
 
 export interface CompileProgress {
   done(): void;
@@ -15,9 +15,8 @@ export function compileProgress(
   onProgress: ((message: string) => void) | undefined,
 ): CompileProgress {
   let done = 0;
-  onProgress?.(
-    `compiling the kernels for this processor (${set}): ${files} files, once; about 10 to 20 s, longer on a busy machine`,
-  );
+  const long = 'about 10 to 20 s, longer on a busy machine (DRMAS_KERNELS=wasm goes without them)';
+  onProgress?.(`compiling the kernels for this processor (${set}): ${files} files, once; ${long}`);
   const end = repeated((seconds) =>
     onProgress?.(`compiling the kernels: ${done} of ${files} files after ${seconds} s`),
   );
