@@ -50,7 +50,7 @@ export {
   type TrainResult,
   train,
 } from './runs/index.js';
-export { type AblateOptions, type AblationResult, ablate, weightVectors } from './runs/studies.js';
+export { type AblateOptions, type AblationResult, ablate } from './runs/studies.js';
 export { type TrainedAgents, type TrainedAgentsOptions, trainedAgents } from './serve/index.js';
 export type {
   PipelineOutcome,
@@ -92,7 +92,6 @@ export {
   gradeMath,
   majorityAtK,
   mix,
-  normalizeAnswer,
   passAtK,
   tokenF1,
 } from './teams/tasks.js';

@@ -24,7 +24,6 @@ export {
   type ScorersOptions,
   type TeamScorer,
 } from '../teams/scorers/scorers.js';
-export { bestOfN, majorityOfN, worstOfN } from '../teams/tasks/best-of-n.js';
 export { checkedOptions } from '../teams/tasks/checked-options.js';
 export { type DemonstrationOptions, withDemonstrations } from '../teams/tasks/files/demonstrations.js';
 export { file, jsonl, type QuestionAndAnswer } from '../teams/tasks/files/file-source.js';
@@ -34,7 +33,7 @@ export { type ArithmeticTask, arithmetic, arithmeticSymbols } from '../teams/tas
 export { calculate } from '../teams/tasks/generated/calculator.js';
 export { extractBoxed } from '../teams/tasks/grading/boxed.js';
 export { gradeMath } from '../teams/tasks/grading/math.js';
-export { exactMatch, normalizeAnswer, tokenF1 } from '../teams/tasks/grading/question-answering.js';
+export { exactMatch, tokenF1 } from '../teams/tasks/grading/question-answering.js';
 export { averageAtK, type BootstrapInterval, bootstrapInterval, majorityAtK, passAtK } from '../teams/tasks/metrics.js';
 export { mix } from '../teams/tasks/mix.js';
 export { type Bm25Options, bm25Index, bm25Retriever } from '../teams/tasks/retrieval/bm25.js';

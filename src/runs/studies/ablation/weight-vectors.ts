@@ -8,14 +8,6 @@ const MOST = 200;
  * All vectors of weights that sum to 1, in steps of 1 / (points - 1), as bundles of overrides. For two parts these are
  * `points` vectors, from all weight on the first part to all weight on the second.
  * @throws RecipeError if the parts are not at least two different names
- *
- * @example
- * ```ts
- * import { ablate, weightVectors } from 'drmas';
- *
- * const parts = ['correct', 'attempts'];
- * const { pareto } = await ablate('math', { variants: weightVectors(parts, 5), parts, seeds: 5 });
- * ```
  */
 export function weightVectors(parts: readonly string[], points = 5): Record<string, readonly string[]> {
   if (parts.length < 2 || new Set(parts).size < parts.length)

@@ -3,16 +3,7 @@
 const PUNCTUATION = /[!-/:-@[-`{-~]/g;
 const ARTICLES = /(?<![\p{L}\p{N}_])(?:a|an|the)(?![\p{L}\p{N}_])/gu;
 
-/**
- * The text in lower case, without ASCII punctuation and the articles a, an, the, with single spaces between words.
- *
- * @example
- * ```ts
- * import { normalizeAnswer } from 'drmas';
- *
- * normalizeAnswer('The Eiffel Tower!'); // 'eiffel tower'
- * ```
- */
+/** The text in lower case, without ASCII punctuation and the articles a, an, the, with single spaces between words. */
 export function normalizeAnswer(text: string): string {
   return text.toLowerCase().replace(PUNCTUATION, '').replace(ARTICLES, ' ').split(/\s+/).filter(Boolean).join(' ');
 }
