@@ -19,7 +19,6 @@ export interface CommandContext {
   /** The input of a person or a program. A command that reads nothing must not call it. */
   readonly stdin: () => Keyboard;
   readonly environment: NodeJS.ProcessEnv;
-  /** Fires on the first Ctrl-C. */
   readonly signal: AbortSignal;
   /** Does work that an interruption must not stop. */
   readonly protect: Host['protect'];

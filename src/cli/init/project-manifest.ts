@@ -24,7 +24,6 @@ export interface PlannedManifest {
   /** The extension of TypeScript files that are ES modules in this project. */
   readonly extension: 'ts' | 'mts';
   readonly scripts: Entries;
-  /** The added entries; empty for a new file. */
   readonly added: readonly string[];
 }
 
@@ -156,7 +155,6 @@ function specifier(target: string, name: string, folder: string): string {
   return `file:${relative(realpathSync(target), realpathSync(place)).split(sep).join('/')}`;
 }
 
-/** npm's record of an installed package; undefined in a clone. */
 function installedFrom(name: string, folder: string) {
   const modules = folder.slice(0, -name.length - 1);
   try {

@@ -30,7 +30,6 @@ export class AnsweredCalls {
     this.#byName.set(name, [...(this.#byName.get(name) ?? []), { policy, request, answer }]);
   }
 
-  /** The answers to the call of a turn; several if the call was repeated. */
   of(id: string): readonly GivenAnswer[] {
     return this.#byName.get(id) ?? this.#byName.get(seedName(Number.parseInt(id.slice(0, 8), 16) >>> 1)) ?? [];
   }

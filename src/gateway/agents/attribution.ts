@@ -40,7 +40,6 @@ export function offer(episode: Scope, offered: EpisodeCalls): void {
   onAbort(episode.signal, () => playing.delete(episode));
 }
 
-/** The agents of the episode that the running code belongs to; undefined if it belongs to none. */
 export function currentCalls(): EpisodeCalls | undefined {
   const scope = currentScope();
   return scope && calls.get(scope);

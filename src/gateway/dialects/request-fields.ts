@@ -61,7 +61,6 @@ function textOf(value: unknown): string | { readonly fault: string } {
 
 const shown = (value: unknown) => (typeof value === 'string' ? `'${value.slice(0, 50)}'` : typeof value);
 
-/** A list of tools; an empty one is as good as none. */
 export const STOPS_EXPECTED = `expected at most ${MOST_STOPS} stop texts`;
 
 export const stopTexts = z.array(z.string()).max(MOST_STOPS, STOPS_EXPECTED);

@@ -38,7 +38,6 @@ const items = {
   }),
 };
 
-/** The items of an answer. An empty text beside calls is left out. */
 function outputOf({ id, content, reasoning, toolCalls }: ModelAnswer): OutputItem[] {
   return [
     ...(reasoning ? [items.reasoning(id, reasoning)] : []),
@@ -99,7 +98,6 @@ type Spoken = 'text' | 'reasoning';
 const NAME = { text: 'output_text', reasoning: 'reasoning_text' } as const;
 const PREFIX = { text: 'msg', reasoning: 'rs' } as const;
 
-/** The events of a stream: each item is announced, grows, and is closed; at the end comes the whole response. */
 export async function* responseEvents(
   request: ModelRequest,
   deltas: AsyncIterable<ModelDelta>,

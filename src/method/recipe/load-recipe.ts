@@ -124,7 +124,6 @@ function isDefinition(value: unknown): value is RecipeDefinition {
   return isObject(value) && 'type' in value && value.type === 'recipe' && 'input' in value && isObject(value.input);
 }
 
-/** The place of a recipe's code; undefined if a program defined the recipe. */
 export function codeOf({ source, codeHash }: LoadedRecipe): RecipeCode | undefined {
   return codeHash === '' ? undefined : { source, codeHash };
 }

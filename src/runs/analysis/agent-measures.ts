@@ -17,7 +17,6 @@ export interface AgentMeasure {
   readonly spikes?: true;
   /** True if it is meaningless for agents that do not train. */
   readonly learning?: true;
-  /** True for measurements that come first. */
   readonly main?: true;
 }
 

@@ -15,7 +15,6 @@ const isBroken = (value: unknown) =>
 const isNested = (value: readonly unknown[]): value is readonly [readonly unknown[]] =>
   value.length === 1 && Array.isArray(value[0]);
 
-/** What an attribute says that a model read; empty if it has no messages. */
 export function conversationOf(attribute: unknown, report: Report): Message[] {
   const value = jsonOf(attribute);
   if (isBroken(attribute)) report('cut');
@@ -32,7 +31,6 @@ export function conversationOf(attribute: unknown, report: Report): Message[] {
   return [];
 }
 
-/** The answer of a model, the first if there are several. Undefined if there is none. */
 export function answerOf(attribute: unknown, report: Report): Message | undefined {
   const value = jsonOf(attribute);
   if (isBroken(attribute)) report('cut');
@@ -234,7 +232,6 @@ function calledBy(part: unknown, report: Report): Part {
   return call === undefined ? { text: '' } : { call };
 }
 
-/** A call; its id is empty if it has none. */
 function callOf(part: unknown): ToolCall | undefined {
   const whole = isObject(part) && isObject(part.tool_call) ? part.tool_call : part;
   if (!isObject(whole)) return undefined;

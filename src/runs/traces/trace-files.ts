@@ -61,7 +61,6 @@ function valuesOfLine(text: string | undefined, place: TracePlace, unread: Unrea
   return values ?? [];
 }
 
-/** The values of a text, one or several after another; undefined if another thing stands in it. */
 function valuesIn(text: string, place: TracePlace): TraceValue[] | undefined {
   const alone = parsed(text);
   const { parts, rest } = alone === undefined ? partsOf(text) : { parts: [text], rest: '' };
@@ -100,7 +99,6 @@ function partsOf(text: string): { readonly parts: readonly string[]; readonly re
   }
 }
 
-/** The end of the object or list that begins at a place; undefined if it has none. */
 function endOfValue(text: string, from: number): number | undefined {
   let depth = 0;
   for (const { step, end } of brackets(text, from)) {
@@ -157,7 +155,6 @@ async function startOf(file: string): Promise<string> {
   return start;
 }
 
-/** The value of a text; undefined if it is no JSON. */
 function parsed(text: string): unknown {
   if (nestsTooDeep(text)) return undefined;
   try {
@@ -190,7 +187,6 @@ async function* entriesOf(file: string, unread: UnreadCounts): AsyncGenerator<Tr
   yield* read(last);
 }
 
-/** The value of a file that holds one on several lines; undefined if it does not. */
 async function wholeValue(file: string): Promise<TraceValue | undefined> {
   const pieces: string[] = [];
   let length = 0;

@@ -37,7 +37,6 @@ export interface TracePlace {
   readonly line?: number;
 }
 
-/** How often something was not read, and the first place. */
 export interface UnreadCount extends TracePlace {
   readonly count: number;
 }
@@ -59,7 +58,6 @@ export class UnreadCounts {
   }
 }
 
-/** A text for each reason: the count, and the first place. */
 export function unreadTexts(unread: Unread): string[] {
   return (Object.keys(UNREAD) as UnreadReason[]).flatMap((reason) => {
     const { count, ...place } = unread[reason] ?? { count: 0 };

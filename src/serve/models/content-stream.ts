@@ -11,7 +11,6 @@ export interface ContentPiece {
  * call. It holds back the latter until it can read the whole response. The text that it emits begins the answer.
  */
 export class ContentStream {
-  /** The beginning of tool calls; undefined if there can be none. */
   readonly #sign: string | undefined;
   #state: 'start' | 'thinking' | 'thought' | 'answer' | 'held';
   /** Text whose kind is not known yet. */

@@ -90,7 +90,6 @@ export async function followRun(
     await closeIfUnused(before);
   };
 
-  /** Opens the newest checkpoint that can be opened, if it is not the current one. */
   const look = async () => {
     const all = await candidates(request, host);
     for (const candidate of all) {

@@ -38,7 +38,6 @@ export interface FreshPolicy {
   readonly warmStart: string | undefined;
   /** The seed of random first weights; undefined if a warm start came before reinforcement. */
   readonly seed: number | undefined;
-  /** The run's oldest checkpoint, if it is not the trained one. */
   readonly oldest: Checkpoint | undefined;
 }
 

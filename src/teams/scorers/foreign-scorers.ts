@@ -80,7 +80,6 @@ interface Called {
   readonly id: string;
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** Undefined if no agent has read a result. */
   readonly result: string | undefined;
 }
 

@@ -98,7 +98,6 @@ export class ComparisonReporter {
     return [...new Set(this.#runs.map(({ variant }) => variant))];
   }
 
-  /** Prints the first warning of each kind for a variant. */
   #warn(variant: string, { code, agent, message }: Extract<RunEvent, { type: 'warning' }>): void {
     const kind = [variant, code, agent].join(' ');
     if (this.#warnings.has(kind)) return;

@@ -89,7 +89,6 @@ function backendText({ backend, backends }: RunForecast): string {
 const tokensText = ({ read, generated, trained }: Tokens): string =>
   `${short(read)} of prompts, ${short(generated)} written, at most ${short(trained)} trained`;
 
-/** The tokens and the memory of each policy; nothing if every agent is frozen. */
 function policyLines(plan: RunForecast, width: number): string[] {
   if (!isTraining(plan)) return [];
   const written = plan.countedFrom === 'episodes' ? '' : '; written: if each answer has all of its maxTokens';

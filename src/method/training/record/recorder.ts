@@ -33,7 +33,6 @@ export interface RecordedAgent extends Omit<RecordedStep, 'agents'> {
   readonly sizes: AdvantageSizes | undefined;
   /** The most tokens of its model; undefined if it does not learn. */
   readonly context: number | undefined;
-  /** Its part in the update; undefined if it does not learn. */
   readonly update: AgentUpdate | undefined;
 }
 

@@ -20,7 +20,6 @@ export interface SilenceSettings {
   readonly warmStartShare?: OpenRun['warmStartShare'];
 }
 
-/** Counts the steps in a row in which an agent learnt nothing. */
 export class Silence {
   readonly #settings: SilenceSettings;
   /** By agent. */

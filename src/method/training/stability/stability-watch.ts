@@ -23,7 +23,6 @@ export interface WatchState {
   readonly dropped: Readonly<Record<string, number>>;
   /** By agent. */
   readonly symptoms: Readonly<Record<string, SymptomState>>;
-  /** The number of steps in a row in which the agent learnt nothing, by agent. */
   readonly silent: Readonly<Record<string, number>>;
 }
 

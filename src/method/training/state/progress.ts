@@ -70,7 +70,6 @@ const parts = {
     load: (kept, run) => new StopRules(run.training, kept),
     save: ({ state }) => state,
   }),
-  /** The hash of the warm start in the cache. Undefined without a warm start. */
   warmStart: plain<string | undefined>(z.string().optional(), undefined),
 };
 

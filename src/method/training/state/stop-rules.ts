@@ -67,7 +67,6 @@ export class StopRules {
     return this.#settings.keepBest === true ? this.#state.best?.step : undefined;
   }
 
-  /** The first rule that ends the run; undefined while it goes on. */
   get reason(): Reason | undefined {
     const { stopWhen: { score, patience, rewardFloor, tokens, cost, minutes } = {} } = this.#settings;
     const { best, waiting, low = 0, tokens: used = 0, cost: paid = 0, seconds = 0 } = this.#state;

@@ -76,7 +76,6 @@ export interface Demonstrated {
   readonly leftOut: number;
   /** The lowest, mean and highest score of the episodes that did not fail. */
   readonly scores?: { readonly low: number; readonly mean: number; readonly high: number };
-  /** The first failure, in words. */
   readonly failure?: string;
   /** Tokens of endpoints that count them. */
   readonly read: number;

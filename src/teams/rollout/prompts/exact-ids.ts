@@ -21,7 +21,6 @@ export interface Encoded {
   readonly ids: readonly number[];
   /** The ids with which a later conversation begins if it continues this one. */
   readonly keys: readonly string[];
-  /** How its assistant's messages were traced to their turns; absent if it has none. */
   readonly history?: History;
 }
 
