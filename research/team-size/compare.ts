@@ -2,13 +2,16 @@
  * Teams that are evaluated with more members than they were trained with. The plan is research/plans/team-size.md.
  *
  *     DRMAS_KERNELS=native-avx2 npx tsx research/team-size/compare.ts [SEED ...] >> research/results/team-size.jsonl
- *     npx tsx research/team-size/compare.ts --summary
+ *     npx tsx research/team-size/compare.ts --page
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { train } from '../../src/index.js';
+import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { compare } from '../harness/analysis.js';
+import { fillTables } from '../harness/fill-tables.js';
+import { table } from '../harness/part-text.js';
 import { crew } from './crew.js';
 
 const SEEDS = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
@@ -20,6 +23,19 @@ const ARMS = {
 } as const;
 type Arm = keyof typeof ARMS;
 const arms = Object.keys(ARMS) as Arm[];
+const LABELS: Readonly<Record<Arm, string>> = {
+  mixture: '2 to 5 workers (`mixture`)',
+  roles: '2 to 5, a policy for each role (`roles`)',
+  five: '5 workers (`five`)',
+  all: '2 to 8 workers (`all`)',
+};
+const SIZES = [2, 3, 4, 5, 6, 7, 8];
+/** The comparisons of the plan. */
+const CLAIMS = [
+  ['mixture', 'five'],
+  ['mixture', 'roles'],
+  ['all', 'mixture'],
+] as const satisfies readonly (readonly [Arm, Arm])[];
 
 /** The metrics of the evaluations before and after the training, such as `share 6`. */
 interface Result {
@@ -45,32 +61,42 @@ async function resultOf(seed: number, arm: Arm): Promise<Result> {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const share = (metrics: Result['after'], size: number) => 100 * (metrics[`share ${size}`] ?? Number.NaN);
 
-function print(results: readonly Result[]): void {
-  for (const arm of arms) {
-    const of = results.filter((result) => result.arm === arm);
-    const row = (when: 'before' | 'after') =>
-      [2, 3, 4, 5, 6, 7, 8].map((size) => mean(of.map((result) => share(result[when], size))).toFixed(1)).join('  ');
-    console.log(`${arm} (${of.length}): ${row('before')} -> ${row('after')}`);
-  }
-  const score = (arm: Arm, seed: number) => {
+/** Writes the tables of docs/research/team-sizes.md. */
+async function writePage(results: readonly Result[]): Promise<void> {
+  const shares = (when: 'before' | 'after', arm: Arm) =>
+    SIZES.map((size) => mean(results.filter((each) => each.arm === arm).map((each) => share(each[when], size))));
+  const unseen = (arm: Arm, seed: number) => {
     const found = results.find((result) => result.arm === arm && result.seed === seed);
     return mean([6, 7, 8].map((size) => share(found?.after ?? {}, size)));
   };
-  for (const [a, b] of [
-    ['mixture', 'five'],
-    ['mixture', 'roles'],
-    ['all', 'mixture'],
-  ] as const) {
-    const { mean: gain, interval, p, pairs } = compare(SEEDS.map((seed) => score(a, seed) - score(b, seed)));
-    const digits = [gain, interval?.low, interval?.high].map((value) => value?.toFixed(1));
-    console.log(`${a} minus ${b}: ${digits[0]} [${digits[1]}, ${digits[2]}], ${pairs} pairs, p ${p.toPrecision(2)}`);
-  }
+  const gains = CLAIMS.map(([a, b]) => compare(SEEDS.map((seed) => unseen(a, seed) - unseen(b, seed))));
+  const adjusted = holm(gains.map(({ p }) => p));
+  await fillTables('team-sizes.md', {
+    shares: table(
+      ['learns with', ...SIZES.map((size) => `${size} workers`)],
+      [
+        ['not yet', ...shares('before', 'mixture').map((value) => value.toFixed(1))],
+        ...arms.map((arm) => [LABELS[arm], ...shares('after', arm).map((value) => value.toFixed(1))]),
+      ],
+    ),
+    claims: table(
+      ['6 to 8 workers', 'difference in points, ten pairs', 'p by Holm'],
+      gains.map(({ mean: gain, interval }, i) => {
+        const [low, high] = [interval?.low, interval?.high].map((value) => value?.toFixed(1));
+        return [
+          (CLAIMS[i] ?? []).join(' minus '),
+          `${gain.toFixed(1)} [${low}, ${high}]`,
+          (adjusted[i] ?? 1).toPrecision(2),
+        ];
+      }),
+    ),
+  });
 }
 
 const words = process.argv.slice(2);
-if (words.includes('--summary')) {
+if (words.includes('--page')) {
   const text = await readFile(join(import.meta.dirname, '../results/team-size.jsonl'), 'utf8');
-  print(
+  await writePage(
     text
       .trim()
       .split('\n')
