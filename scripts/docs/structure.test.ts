@@ -154,6 +154,9 @@ describe('the README', () => {
     const plain = text.replaceAll(/\s+/g, ' ');
     expect(plain).toContain(`ends at ${Number(grpo).toFixed(0)} %.`);
     expect(plain).toContain(`ends at ${Number(drmas).toFixed(0)} %.`);
+    const [before = '', after = ''] = ['before', 'after'].map((when) => firstRunNumber(`real-drmas ${when}`));
+    expect(plain).toContain(`from ${Number.parseFloat(before).toFixed(0)} to ${Number.parseFloat(after).toFixed(0)} %`);
+    expect(firstRunNumber('real-drmas seconds')).toBe('64 s'); // "a minute"
   });
 });
 
