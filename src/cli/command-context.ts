@@ -28,7 +28,10 @@ export interface CommandContext {
   readonly openDashboard: typeof openDashboard;
 }
 
-/** Of an interrupted run. The others: 0 done, 1 the run failed, 2 the request was wrong (`DrmasError.exitCode`). */
+/**
+ * The exit code of an interrupted run. The others: 0 done, 1 the run failed, 2 the request was wrong
+ * (`DrmasError.exitCode`).
+ */
 export const INTERRUPTED = 130;
 
 /** Prints that an interrupted command cannot be resumed. Returns the exit code. */

@@ -26,7 +26,7 @@ export interface Flag<Value = unknown> {
 type ValueOf<F> = F extends Flag<infer Value> ? Value : never;
 type Optional<Flags> = { [K in keyof Flags]: undefined extends ValueOf<Flags[K]> ? K : never }[keyof Flags];
 
-/** A flag that was not typed and has no default is absent. */
+/** The values of the flags that a command gets. A flag that was not typed and has no default is absent. */
 export type ValuesOfFlags<Flags> = {
   readonly [K in Exclude<keyof Flags, Optional<Flags>>]: ValueOf<Flags[K]>;
 } & { readonly [K in Optional<Flags>]?: Exclude<ValueOf<Flags[K]>, undefined> };
@@ -170,7 +170,10 @@ export function withDevice<Flags extends { readonly set: readonly string[]; read
   return wanted === undefined ? flags : { ...flags, set: [...flags.set, `backend.device=${wanted}`] };
 }
 
-/** Before the overrides of `--set`, which may refine it. Its path is relative to the working directory. */
+/**
+ * Moves the model to the overrides of the recipe, before those that `--set` gives: these may refine it. A model's path
+ * is relative to the working directory, as all paths on a command line are.
+ */
 export function withModel<Flags extends { readonly set: readonly string[]; readonly model?: string }>({
   model: path,
   ...flags

@@ -16,7 +16,11 @@ export interface OpenedDashboard {
   close(): void;
 }
 
-/** In a process that takes no time from the training and ends with it. @param say Receives the address, or an error */
+/**
+ * Serves a dashboard in a separate process, so that it takes no time from the training. The process ends when this one
+ * ends.
+ * @param say Receives the dashboard's address, or an error
+ */
 export function openDashboard(say: (message: string) => void): OpenedDashboard {
   const child = spawn(process.execPath, [...process.execArgv, main, 'watch', AWAITED], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -33,7 +37,10 @@ export function openDashboard(say: (message: string) => void): OpenedDashboard {
   };
 }
 
-/** The path that the parent sends to `show`. It may arrive before this call: Node keeps messages for a listener. */
+/**
+ * Passes on the path that the parent process sends to `show`. The path may arrive before this is called: Node keeps
+ * messages until somebody listens.
+ */
 export function awaitRun(process: NodeJS.Process, show: (run: string) => void): void {
   process.on('message', (run) => {
     if (typeof run === 'string') show(run);

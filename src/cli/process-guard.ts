@@ -7,7 +7,10 @@ import { INTERRUPTED } from './command-context.js';
 /** The parts of the process that a recipe's code might use. */
 type Guarded = Pick<NodeJS.Process, 'on' | 'exitCode'>;
 
-/** Reports `process.exit` in a recipe's code, and exits with 1. @returns A function to call after the command */
+/**
+ * Reports a `process.exit` in a recipe's code, with its place, and sets the exit code to 1.
+ * @returns A function to call when the command has ended
+ */
 export function guardExit(process: Guarded, write: (text: string) => void = writeError): () => void {
   let ended = false;
   process.on('exit', (code) => {
@@ -27,7 +30,10 @@ const IGNORED = /[( ]node:|[\\/]process-guard\.[jt]s:/;
 /** Writes synchronously, because the process may exit next. */
 const writeError = (text: string) => void writeSync(2, text);
 
-/** Output of `console.log` and others goes to stderr. @returns The stream for the command's JSON lines */
+/**
+ * Reserves stdout for the command's JSON lines: output of `console.log` and others goes to stderr.
+ * @returns The stream for the command
+ */
 export function reserveStdout({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>) {
   const { isTTY, columns } = stdout;
   const write = stdout.write.bind(stdout);

@@ -228,7 +228,10 @@ const DRIVER =
   'For NVIDIA install its driver with Vulkan (Debian: nvidia-vulkan-icd; Ubuntu: libnvidia-gl-VERSION; in a container ' +
   'NVIDIA_DRIVER_CAPABILITIES=all), for AMD and Intel mesa-vulkan-drivers';
 
-/** Undefined if a GPU computes. @param vulkan Undefined on systems whose GPUs do not use Vulkan */
+/**
+ * The missing step before a GPU can compute here; undefined if one computes.
+ * @param vulkan Undefined on systems whose GPUs do not use Vulkan
+ */
 export function gpuAdvice(
   gpu: GpuReport,
   vulkan: VulkanParts | undefined,

@@ -100,7 +100,10 @@ const toolsIn = (turns: readonly StoredTurn[]): readonly Tool[] => [
   ...new Map(turns.flatMap(({ tools = [] }) => tools.map((tool) => [tool.name, tool] as const))).values(),
 ];
 
-/** The shortest without a call of a tool or a system prompt; if none, or too long, a user's message to fill in. */
+/**
+ * The agent's shortest conversation without a call of a tool, without its system prompt. If there is none, or it is too
+ * long, a user's message to fill in.
+ */
 function exampleIn(turns: readonly StoredTurn[], prompt: string | undefined): readonly Message[] {
   const conversations = turns.map(({ messages: [first, ...rest] }) => {
     const isPrompt = first?.role === 'system' && first.content === prompt;
@@ -114,7 +117,7 @@ function exampleIn(turns: readonly StoredTurn[], prompt: string | undefined): re
   return shortest !== undefined && lengthOf(shortest) <= LONGEST_EXAMPLE ? shortest : [user('...')];
 }
 
-/** @throws RunError */
+/** The backend that trained a policy. @throws RunError */
 async function backendOfPolicy(run: RunDirectory, policy: string) {
   const { backend, policies } = run.record.resolved;
   const settings = entryOf(policies, policy);
@@ -140,7 +143,7 @@ function onlyAgent(path: string, assign: unknown): string {
   );
 }
 
-/** @throws RunError with the agents of the run */
+/** The policy of an agent. @throws RunError with the agents of the run */
 function policyOf(assign: unknown, agent: string): string {
   const policies = new Map<string, unknown>(Object.entries(isObject(assign) ? assign : {}));
   const policy = policies.get(agent);

@@ -160,7 +160,7 @@ const isLink = (path: string): Promise<boolean> =>
   );
 
 /**
- * Reads a header, but no weights. A relative path starts at the project from here on.
+ * Looks a model up and reads its header, but no weights. A relative path starts at the project from here on.
  * @throws ArgumentError, CheckpointError if there is no such model, or if drmas cannot compute it, with the reason
  */
 async function modelOf(named: string, target: string, environment: NodeJS.ProcessEnv): Promise<ProjectModel> {

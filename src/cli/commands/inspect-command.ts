@@ -57,7 +57,10 @@ interface LogFiles {
   readonly files: readonly string[];
 }
 
-/** A file, a run's training episodes, or the logs below a directory; in a folder with one run, of that run. */
+/**
+ * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step). In
+ * a folder with one run, the place is that run.
+ */
 async function logAt(path: string): Promise<LogFiles> {
   try {
     if (!(await stat(path)).isDirectory()) return { path, files: [path] };
@@ -79,7 +82,10 @@ async function logAt(path: string): Promise<LogFiles> {
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });
 }
 
-/** Undefined without runs. @throws RunError for a run without episodes, or several runs; it names one of them */
+/**
+ * The only run of a folder; undefined for a folder without runs.
+ * @throws RunError for a run without episodes, and for a folder of several runs; it names one of them
+ */
 function onlyRun(path: string, below: readonly string[]): string | undefined {
   if (below.includes(RECIPE)) throw new RunError(`${path} has no training episodes yet`);
   const [run, ...others] = below

@@ -50,7 +50,10 @@ export const runs = defineCommand({
   },
 });
 
-/** Also inside ablations; the folder itself if it is a run. @throws RunError if a named one cannot be read */
+/**
+ * The run directories in a folder, also inside ablations; the folder itself if it is a run.
+ * @throws RunError when the folder was named and cannot be read
+ */
 async function runPaths(folder: string | undefined): Promise<string[]> {
   if (folder === undefined && !(await nodeFiles.exists(RUNS))) return [];
   return (await findRuns(folder ?? RUNS)).runs.map((run) => run.path);

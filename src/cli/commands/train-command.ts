@@ -151,7 +151,10 @@ async function resumeRun(there: CommandContext, source: string, options: TypedRu
   return reportRun(there, asJson, request, watch ? watched(there, perform) : perform, options);
 }
 
-/** The dashboard opens before the recipe is read: reading it, its tasks and its models may take minutes. */
+/**
+ * Trains, and serves a dashboard until the training ends. The dashboard opens before the recipe is read, because
+ * reading it, its tasks and its models may take minutes.
+ */
 const watched =
   <Result>({ openDashboard }: CommandContext, perform: (reporting: Reporting) => Promise<Result>) =>
   async (reporting: Reporting): Promise<Result> => {

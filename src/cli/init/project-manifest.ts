@@ -65,7 +65,8 @@ export const projectName = (target: string): string =>
     .replaceAll(/^-+|-+$/g, '') || 'team';
 
 /**
- * A script whose name is taken gets the prefix `drmas:`, and a number if that name is taken too.
+ * The existing package.json with the missing scripts and packages added. A script whose name is taken gets the prefix
+ * `drmas:`, and a number if that name is taken too.
  * @throws ArgumentError when the file cannot be read
  */
 export function extendedManifest(target: string, kind: ProjectKind): PlannedManifest {

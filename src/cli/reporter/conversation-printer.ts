@@ -9,7 +9,10 @@ export interface Pair {
   readonly after: StoredEpisode;
 }
 
-/** Of the task that improved most: a worst episode before, a best after. Undefined if nothing improved. */
+/**
+ * The task that improved most: one of its worst episodes before and one of its best after. Undefined if nothing
+ * improved.
+ */
 export function choosePair(before: readonly StoredEpisode[], after: readonly StoredEpisode[]): Pair | undefined {
   const later = byTask(after);
   let best: { pair: Pair; gain: number } | undefined;

@@ -97,7 +97,7 @@ export function stepLines(
   ];
 }
 
-/** There are no agents if all episodes failed. */
+/** The legend of a step line. There are no agents if all episodes failed. */
 export function stepLegend(agents: readonly string[]): string {
   if (agents.length === 0) return "reward: mean of the step's episodes";
   return `reward: mean of the step's episodes; ${agents.join(', ')}: mean of its turns (gradient norm, ! marks a spike)`;
@@ -204,7 +204,10 @@ export const bestLine = ({ by, score }: BestEvaluation): string =>
 
 export const stopText = ({ step, message }: EarlyStop): string => `ending after step ${step}: ${message}`;
 
-/** With advice. @param isKnown Whether a warning has already shown its message and its place */
+/**
+ * The first failure of a kind in full, with advice, so that a mistake in a team is visible at once.
+ * @param isKnown Whether a warning has already shown its message and its place
+ */
 export function failureLines(
   { step, task, episode, reason, message, stack }: EpisodeFailed,
   width: number,

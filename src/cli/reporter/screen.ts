@@ -106,7 +106,10 @@ export class StatusLines {
     if (lines.length > 0) this.#heard = seconds();
   }
 
-  /** Without replaceable lines, only from time to time. @param last Whether it stays when a permanent line comes */
+  /**
+   * Writes a line that the next one replaces. If lines cannot be replaced, it writes one only from time to time.
+   * @param last Whether the line stays when a permanent line comes, or is overwritten
+   */
   progress(line: string, last: 'stays' | 'goes'): void {
     const { live, write } = this.#screen;
     if (last !== this.#last) this.say();

@@ -75,7 +75,10 @@ const overlapping = (one: Bounds, other: Bounds) => one.low <= other.high && oth
 
 type Bounds = Pick<ScoredEvaluation['interval'], 'low' | 'high'>;
 
-/** If no task or each is solved, resampling finds no spread: then the exact bound of Clopper and Pearson (1934). */
+/**
+ * The interval of a score. If no task is solved, or each is, resampling finds no spread; then the exact bound of
+ * Clopper and Pearson (1934).
+ */
 function widened({ interval: { low, high, level }, tasks }: ScoredTasks): Bounds {
   const bound = ((1 - level) / 2) ** (1 / tasks);
   if (high === 0) return { low, high: 1 - bound };

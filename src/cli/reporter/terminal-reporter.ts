@@ -48,6 +48,7 @@ export class TerminalReporter {
   #held: Step | undefined;
   readonly #warnings: string[] = [];
   #secondsOfRun = 0;
+  /** The flags that the command to resume the run repeats. */
   readonly #flags: readonly string[];
   /** The seconds of the run before its interruption. */
   #secondsBefore = 0;

@@ -56,7 +56,10 @@ export interface Part {
   readonly rank: number;
 }
 
-/** Shortens, then leaves out the least important parts; those of one rank are shortened before one is left out. */
+/**
+ * Joins the parts with two spaces. If the line would be too long, it shortens and then leaves out the least important
+ * parts. Parts of one rank are shortened together before one of them is left out.
+ */
 export function shortened(parts: readonly Part[], width: number): string {
   const kept = [...parts];
   const line = () => kept.map((part) => part.text).join('  ');

@@ -54,7 +54,10 @@ export async function hasCopy(objects: ObjectStore, run: string): Promise<boolea
   return (await newestCopy(objects, run)) !== undefined;
 }
 
-/** Whether their logs begin with the event of the run in the directory. @throws StoreError when one cannot be read */
+/**
+ * Whether the copies of runs with a directory's name are of the run in it: whether their logs begin with the same
+ * event. @throws StoreError when a log cannot be read
+ */
 export async function copiesAreOf(objects: ObjectStore, run: string): Promise<boolean> {
   const beginning = await firstLine(join(run, EVENTS));
   const directory = await mkdtemp(join(tmpdir(), 'drmas-copy-'));

@@ -153,7 +153,10 @@ async function playFor(run: Announcement, request: WorkerRequest, surroundings: 
   if (refused.signal.aborted) throw refused.signal.reason;
 }
 
-/** Its own file, a recipe that ships, or one below its folder. @throws RunError with the command for any other */
+/**
+ * The recipe that this worker loads for a run: its own file, a recipe that ships, or a file below its folder.
+ * @throws RunError with the command to use, for any other file
+ */
 async function allowedSource(
   { source }: Announcement,
   { recipe, recipes, url, queue }: WorkerRequest,
@@ -194,7 +197,10 @@ export class EpisodePlayer {
     this.#gateway = gateway;
   }
 
-  /** If the run still waits for it. @throws UnansweredError, RefusedError, the signal's reason: it is played again */
+  /**
+   * Plays an episode and hands it in, if the run still waits for it.
+   * @throws UnansweredError, RefusedError, or the signal's reason. The episode is then played again
+   */
   async play(job: string, signal: AbortSignal): Promise<void> {
     const gone = new AbortController();
     const until = AbortSignal.any([signal, gone.signal]);

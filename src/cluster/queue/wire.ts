@@ -8,7 +8,7 @@ import type { PlayRequest, RemoteSettings, SpeakerRequest } from '../../teams/ro
 
 /** The run's announcement in Redis, which a key signs. */
 export const announcement = z.object({
-  /** A worker ignores jobs of other runs. */
+  /** The run's unique name. A worker ignores jobs of other runs. */
   run: z.string(),
   url: z.string(),
   /** The recipe's source as the run names it, for workers that were started without one. */
@@ -40,7 +40,10 @@ export interface Registered {
   readonly proof: string;
   readonly recipe: string;
   readonly settings: RemoteSettings;
-  /** For a recipe with a gateway: programs with agents ask the worker, which asks the run. */
+  /**
+   * The address of the worker's own gateway, for a recipe that has one: programs with agents ask the worker, which asks
+   * the run.
+   */
   readonly gateway: GatewaySettings | undefined;
   readonly leaseSeconds: number;
 }
@@ -126,7 +129,10 @@ export function unpacked(bytes: Uint8Array): unknown {
   throw new DialectError(400, 'malformed', 'the body is not a packed value of this version');
 }
 
-/** A few bytes may hold a list of four billion holes, or a million references to one long list. */
+/**
+ * The number of values in a value. A few bytes may hold a list of four billion holes, or a million references to one
+ * long list.
+ */
 function countOf(value: unknown, bytes: number, counted: Map<object, number>): number {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return 1;
   const before = counted.get(value);

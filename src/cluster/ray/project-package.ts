@@ -111,8 +111,6 @@ function commonFolder(paths: readonly string[]): string {
   return first.slice(0, shared).join(sep) || sep;
 }
 
-/** The program with which a job starts on a node without packages: npm installs them once per lockfile. */
-
 /** The name of the program below in a project's package. */
 export const INSTALLER = 'drmas-install.mjs';
 

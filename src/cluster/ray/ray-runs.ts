@@ -14,7 +14,10 @@ import { RayClient, type RayJob } from './ray-client.js';
 
 export interface RayOptions {
   readonly url: string;
-  /** Shared by all nodes, or `s3://bucket/prefix`: holds runs and warm starts. Without it they stay on the nodes. */
+  /**
+   * A folder that all nodes share, or `s3://bucket/prefix`: runs and warm starts are copied there, and jobs resume from
+   * them. Without a store they stay on the nodes.
+   */
   readonly store?: string | undefined;
   /** CPUs of a job; default 1. */
   readonly cpus?: number | undefined;
@@ -177,7 +180,10 @@ const isFolder = (store: string | undefined) => store === undefined || s3Place(s
 /** Variables of S3 that are not secret: region and address. In Ray everybody can read the environment of a job. */
 const WHERE = ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'];
 
-/** With a shared folder as store, caches are in it, so that nothing is downloaded twice. */
+/**
+ * Further environment variables of a job. With a shared folder as store, caches are in it, so that nothing is
+ * downloaded twice.
+ */
 function environmentOf(store: string | undefined): Record<string, string> {
   if (store === undefined) return {};
   if (isFolder(store)) return { DRMAS_CACHE: join(store, 'cache') };

@@ -27,7 +27,7 @@ export interface FoundRun {
   readonly ablation?: string;
 }
 
-/** Each path is the folder's path joined with the name. */
+/** The contents of a folder of runs. Each path is the folder's path joined with the name. */
 interface FoundRuns {
   readonly runs: readonly FoundRun[];
   readonly ablations: ReadonlyMap<string, string>;

@@ -76,7 +76,9 @@ function html(parts: TemplateStringsArray, ...values: readonly Piece[]): Html {
   return new Html(parts.map((part, i) => (i === 0 ? part : textOf(values[i - 1]) + part)).join(''));
 }
 
-/** A script, style or data of this package that goes into the page unescaped. Never pass texts of models or users. */
+/**
+ * A script, style or data of this package that goes into the page unescaped. Never pass texts of models or users.
+ */
 const trusted = (text: string): Html => new Html(text);
 
 function textOf(piece: Piece): string {

@@ -63,7 +63,10 @@ function shownTurn(turn: PageTurn, earlier: readonly PageTurn[]): ShownTurn {
   };
 }
 
-/** Turns that a message names or contains: calls between agents are not recorded, but messages show who read whom. */
+/**
+ * The earlier turns whose text a turn read: turns that a message names, and turns whose text is part of a message. The
+ * calls between agents are not recorded, but the messages show who read whom.
+ */
 function turnsRead({ messages = [] }: PageTurn, earlier: readonly PageTurn[]): number[] {
   return earlier.flatMap(({ id, text = '' }, i) => {
     const words = text.trim();

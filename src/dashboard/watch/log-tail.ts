@@ -19,7 +19,10 @@ export interface Growth {
 
 const NOTHING: Growth = { rewound: false, lines: [], more: false };
 
-/** Another process appends to it. An incomplete last line is read later. The file is never locked. */
+/**
+ * Follows a file of lines that another process appends to, and reads it piece by piece. An incomplete last line is read
+ * later. Each read opens the file; the file is never locked.
+ */
 export class LogTail {
   readonly #path: string;
   readonly #longest: number;
@@ -37,7 +40,10 @@ export class LogTail {
     this.#longest = longest;
   }
 
-  /** Nothing if the file does not exist yet, or is a pipe. @throws LogError with file and line for a line too long */
+  /**
+   * Reads the lines that were appended since the last read; nothing if the file does not exist yet, or is a pipe.
+   * @throws LogError with file and line for a line that is longer than the longest
+   */
   async read(): Promise<Growth> {
     const state = await stat(this.#path).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return undefined;

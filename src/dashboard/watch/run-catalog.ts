@@ -13,7 +13,10 @@ interface KnownRun {
   readonly facts: RunFactsReader;
 }
 
-/** A refresh reads only the lines added since the last one; only the facts of a run stay in memory. */
+/**
+ * The runs of a folder, with their entries in a list. A refresh reads only the lines that were added since the last
+ * one, and keeps only the facts of a run in memory.
+ */
 export class RunCatalog {
   #folder: string | undefined;
   #found: ReadonlyMap<string, FoundRun> = new Map();
@@ -40,12 +43,12 @@ export class RunCatalog {
     return this.#folder === undefined ? '' : basename(resolve(this.#folder));
   }
 
-  /** Other paths cannot be requested. */
+  /** The path of a run of the folder. Other paths cannot be requested. */
   pathOf(name: string): string | undefined {
     return this.#found.get(name)?.path;
   }
 
-  /** @throws RunError when the folder has no run of the name */
+  /** The path of a run. @throws RunError when the folder has no run of the name */
   placeOf(name: string): string {
     const path = this.pathOf(name);
     if (path === undefined) throw new RunError(`${this.title} has no run ${excerpt(name)}`);

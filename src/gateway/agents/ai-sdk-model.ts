@@ -16,7 +16,10 @@ import type { AgentAdapter } from './attribution.js';
 /** Answers a request; fires of the signal end it. */
 export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) => Promise<ModelAnswer>;
 
-/** Each part of an answer carries its turn's id: a later call recognises the turn even if its text was changed. */
+/**
+ * A model that `complete` answers for. Each part of an answer carries its turn's id. Frameworks return the id with the
+ * part, so a later call recognises the turn even if the framework changed its text.
+ */
 export function agentModel(name: string, complete: Complete, sampler: SamplingSource = 'recipe'): LanguageModel {
   const generate = async (call: ModelCall): Promise<ModelResult> => {
     const { request, warnings } = readCall(name, call, sampler);

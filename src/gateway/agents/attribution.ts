@@ -45,7 +45,10 @@ export function currentCalls(): EpisodeCalls | undefined {
   return scope && calls.get(scope);
 }
 
-/** Undefined if no episode is played. @throws UnattributedCallError if episodes are and the call belongs to none */
+/**
+ * The agents of the episode that a call belongs to; undefined if no episode is being played.
+ * @throws UnattributedCallError if episodes are being played and the call belongs to none
+ */
 export function callsOfCaller(): EpisodeCalls | undefined {
   const current = currentCalls();
   if (current === undefined && playing.size > 0) throw new UnattributedCallError(LOST);

@@ -11,7 +11,10 @@ export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: Mod
   ...(responseSchema === undefined ? {} : { responseSchema }),
 });
 
-/** Rejects as the agent does; with a DialectError for messages that do not fit; with the signal's reason. */
+/**
+ * Calls an agent for a request. Rejects as the agent does, with a DialectError for messages that do not fit its
+ * context, and with the signal's reason once that fires.
+ */
 export async function foreignCall(
   episode: EpisodeInPlay,
   ask: Ask,

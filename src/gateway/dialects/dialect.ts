@@ -51,7 +51,10 @@ export interface ModelAnswer {
   };
 }
 
-/** The last piece is the whole answer. Others may be missing; their content is then sent at the end. */
+/**
+ * A piece of an answer while it is generated. The last piece is the whole answer. The others may be missing, all or
+ * from some point on; their content is then sent at the end.
+ */
 export type ModelDelta =
   | { readonly type: 'begin'; readonly id: string; readonly promptTokens: number }
   | { readonly type: 'text'; readonly text: string }

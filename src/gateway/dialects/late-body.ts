@@ -16,7 +16,10 @@ export async function soon<T>(promise: Promise<T>): Promise<{ readonly value: T 
   }
 }
 
-/** With `filler` whenever no part has come for a while. If the client goes away, calls `gone` and ends the parts. */
+/**
+ * The parts as a body, with `filler` whenever none has come for a while. If the client goes away, the body calls `gone`
+ * and ends the iteration of the parts.
+ */
 export function lateBody(parts: AsyncIterable<string>, filler: string, gone: () => void): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const iterator = parts[Symbol.asyncIterator]();

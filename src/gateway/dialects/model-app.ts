@@ -184,7 +184,10 @@ async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Prom
   return Response.json({ input_tokens: await server.countTokens(request, known) });
 }
 
-/** Returns a function that removes the listener: Node keeps a request in memory while a listener knows it. */
+/**
+ * Calls `leave` when the signal of a request fires; returns a function that removes the listener. Node keeps a request
+ * in memory as long as its signal has a listener that knows the request.
+ */
 function whenGone(request: AbortSignal, leave: () => void): () => void {
   if (request.aborted) leave();
   request.addEventListener('abort', leave, { once: true });

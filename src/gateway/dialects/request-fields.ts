@@ -34,7 +34,10 @@ const readText = (value: unknown, context: z.core.$RefinementCtx): string => {
   return '';
 };
 
-/** A text, or parts that are texts, with further keys; joined without a separator, since they were one text. */
+/**
+ * A text, or a list of parts that are texts; frameworks add keys of their own to the parts. The parts are joined
+ * without a separator, since they once were one text.
+ */
 export const content = z.unknown().transform(readText);
 
 /** A text or parts; a missing value is an empty text. */
@@ -71,14 +74,17 @@ export const toolList = <Schema extends z.ZodType<Tool>>(schema: Schema) => z.ar
 export const only = <Value>(allowed: (value: unknown) => boolean, message: string) =>
   z.custom<Value>((value) => value === undefined || value === null || allowed(value), message).optional();
 
-/** @throws DialectError with the first faults */
+/** Checks a body. @throws DialectError with the first faults */
 export function checked<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   throw new DialectError(400, 'invalid_request', issuesText(result.error.issues.slice(0, MOST_FAULTS)));
 }
 
-/** A choice without tools has no effect. @throws DialectError for a missing tool, and for two tools of one name */
+/**
+ * The tools and the choice among them; `auto` and `none` without tools have no effect.
+ * @throws DialectError for a choice of a missing tool, `required` without tools, and two tools of one name
+ */
 export function toolsOf(
   tools: readonly Tool[] | null | undefined,
   choice: ToolChoice | undefined,
@@ -100,7 +106,10 @@ export function presentFields(body: object, names: readonly string[]): string[] 
   return names.filter((name) => Object.hasOwn(body, name) && (body as Record<string, unknown>)[name] !== null);
 }
 
-/** Label a request for its sender or a cache, and change no answer. Clients such as Claude Code send some. */
+/**
+ * Fields that label a request for its sender, or for a cache, and change no answer. Clients such as Claude Code send
+ * some with each request.
+ */
 const LABELS = new Set([
   ...['user', 'metadata', 'store', 'safety_identifier', 'anthropic_version'],
   ...['cache_control', 'prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],

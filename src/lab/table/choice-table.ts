@@ -71,7 +71,10 @@ export class ChoiceTable implements TrainedPart {
     return this.#run(sequences, () => {});
   }
 
-  /** As `Decoder.accumulate`. @returns The scores, and the norm of the gradient of this call */
+  /**
+   * Scores the sequences and adds the gradient of a loss, as `Decoder.accumulate` does.
+   * @returns The scores, and the norm of the gradient of this call
+   */
   async accumulate(
     sequences: readonly Sequence[],
     upstream: Upstream,

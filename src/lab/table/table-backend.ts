@@ -24,7 +24,10 @@ export const TABLE_CAPABILITIES: Capabilities = {
   weights: 'here',
 };
 
-/** So small that the plain kernels compute them in this thread. Decision 53 explains why tables have a backend. */
+/**
+ * Holds tables of choices. They are so small that the plain kernels compute them in this thread. Decision 53 explains
+ * why tables have a backend.
+ */
 export class TableBackend implements Backend {
   readonly capabilities = TABLE_CAPABILITIES;
   readonly hardware: Hardware = { kernels: 'reference', isa: 'typescript' };

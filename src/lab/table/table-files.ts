@@ -48,7 +48,7 @@ export async function writeTable(files: Files, directory: string, shape: TableSh
   await files.write(`${directory}/${OPTIMIZER}`, JSON.stringify({ ...header, buffers: lists }));
 }
 
-/** @throws CheckpointError with the file and the expected value */
+/** Reads a table. @throws CheckpointError with the file and the expected value */
 export async function readTable(
   files: Files,
   directory: string,

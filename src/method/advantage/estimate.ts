@@ -31,7 +31,10 @@ export interface StepEstimate {
   readonly returns: number[][] | undefined;
   /** The predicted inflation (Lemma 4.2) by agent. Agents without a group with enough spread are missing. */
   readonly inflation: Readonly<Record<string, number>>;
-  /** Of its squared shared scores, the share that its own rewards explain. Agents with too few turns are missing. */
+  /**
+   * The share of each agent's squared shared scores that its own rewards explain. Agents with too few turns are
+   * missing.
+   */
   readonly ownShare: Readonly<Record<string, number>>;
   readonly calls: Readonly<Record<string, AgentCalls>>;
   readonly state: EstimatorState;

@@ -8,7 +8,10 @@ import { differ, standardDeviation } from '@drmas/engine/math';
  */
 export type GroupFilter = { readonly type: 'equal-outcomes' } | { readonly type: 'variance'; readonly keep: number };
 
-/** @param groups The scores of each group's episodes. Groups may differ in size */
+/**
+ * Positions of the groups that the filter keeps, in their order.
+ * @param groups The scores of each group's episodes. Groups may differ in size
+ */
 export function keptGroups(groups: readonly (readonly number[])[], filter: GroupFilter): number[] {
   const positions = groups.map((_, position) => position);
   if (filter.type === 'equal-outcomes') return positions.filter((position) => areDifferent(groups[position] ?? []));

@@ -4,7 +4,7 @@ export interface Groups {
   readonly count: number;
 }
 
-/** Linear in the number of members. */
+/** Groups members by a key. Linear in the number of members. */
 export function groupBy(size: number, key: (member: number) => string | number): Groups {
   const of = new Int32Array(size);
   const ids = new Map<string | number, number>();

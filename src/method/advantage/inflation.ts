@@ -56,7 +56,7 @@ export function sharedScores(batch: TurnBatch, { rule, settings }: OpenEstimator
   };
 }
 
-/** For a rule without shared statistics: plain GRPO's. */
+/** The shared score and pool of a rule. For a rule without shared statistics: plain GRPO's. */
 function sharedNormalisation(rule: Rule | undefined): { readonly score: Rule['score']; readonly pool: SharedPool } {
   if (rule !== undefined && isShared(rule.mean)) return { score: rule.score, pool: rule.mean };
   if (rule?.shared === 'chains') return { score: 'chain', pool: 'chains' };

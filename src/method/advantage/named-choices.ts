@@ -1,4 +1,6 @@
-/** The named choices that several estimators share. This file alone has their ranges and defaults. */
+/**
+ * The named choices that several estimators share. This file alone has their ranges and defaults.
+ */
 import { z } from 'zod';
 
 export const discount = z.number().min(0).max(1);

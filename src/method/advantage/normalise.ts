@@ -44,7 +44,10 @@ export interface Rule {
   readonly shared?: SharedPool;
 }
 
-/** Linear in the number of turns. @param state The running statistics before the step, for `singleton: 'ema'` */
+/**
+ * One advantage a turn, by the rule. Linear in the number of turns.
+ * @param state The running statistics from before this step, for `singleton: 'ema'`
+ */
 export function normalise(
   batch: TurnBatch,
   rule: Rule,
@@ -112,7 +115,10 @@ export interface PoolStatistics extends GroupStatistics {
   readonly silent: Uint8Array; // [groups]
 }
 
-/** A group of one gets replacements, by `singleton`: from `running`, by default the statistics of the step itself. */
+/**
+ * The statistics of each group. A group of one gets replacements, according to `singleton`.
+ * @param running The replacements for groups of one, by their wider group. Default: the statistics of the step itself
+ */
 export function statisticsOfPool(
   { turns, members, values, wider }: PoolMembers,
   singleton: Singleton,

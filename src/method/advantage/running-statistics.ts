@@ -13,7 +13,10 @@ interface Members {
   readonly names?: readonly string[];
 }
 
-/** Before this step. A new group gets the statistics of this step. Sizes are 0, so never 1. */
+/**
+ * The statistics of each wider group before this step. A new group gets the statistics of this step. Sizes are 0, so
+ * never 1.
+ */
 export function runningStatistics({ values, wider, names = [] }: Members, state: RunningStatistics) {
   const step = momentsOf({ values, wider });
   const mean = step.mean.map((value, g) => runningOf(state, names[g]).mean ?? value);

@@ -11,7 +11,10 @@ export interface AssignedModel {
   readonly agents: readonly string[];
 }
 
-/** Instead of a policy. Equal ones are one, so all agents of an endpoint share its limit of requests. */
+/**
+ * An endpoint or a function instead of a policy. Equal ones are one, so all agents of an endpoint share its limit of
+ * requests.
+ */
 export interface AssignedEndpoint {
   readonly name: string;
   readonly endpoint: EndpointSpec | FunctionSpec;
@@ -32,7 +35,10 @@ export interface Assignment {
   readonly endpoints: readonly AssignedEndpoint[];
   /** Every model in the backend: `trained`, then `frozen`. */
   readonly models: readonly AssignedModel[];
-  /** The policies, and frozen models with random weights. A frozen checkpoint keeps its weights. */
+  /**
+   * The models that the warm start trains: the policies, and frozen models with random weights. A frozen checkpoint
+   * keeps its weights.
+   */
   readonly warmStarted: readonly AssignedModel[];
   /** The models of `warmStarted` that learn from demonstrations. Tables of choices start uniform. */
   readonly demonstrationLearners: readonly AssignedModel[];

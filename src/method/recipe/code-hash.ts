@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { dirname, extname, relative, resolve } from 'node:path';
 import { codeOf, nodeFiles } from '@drmas/engine/platform';
 
-/** Static imports, re-exports, `import('...')`, `lossFrom(import.meta.resolve('...'))`. Comments cost a look-up. */
+/**
+ * The specifiers of static imports, re-exports, `import('...')` and `lossFrom(import.meta.resolve('...'))`. A match
+ * inside a comment only costs one more look-up.
+ */
 const specifiers =
   /(?:\b(?:from|import)\s*\(?|\blossFrom\(\s*(?:import\.meta\.resolve|new URL)\()\s*(['"])(\.{1,2}\/[^'"\n]+)\1/g;
 
@@ -49,7 +52,10 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** The SHA-256 of the file and its local imports, by names relative to the file: moving a folder changes nothing. */
+/**
+ * The SHA-256 of the file and its local imports, with their names relative to the file, so that moving a whole folder
+ * does not change it.
+ */
 export async function codeHash(file: string): Promise<string> {
   const entry = resolve(file);
   const hash = createHash('sha256');

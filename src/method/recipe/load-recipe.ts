@@ -76,7 +76,10 @@ function codeFilesIn(folder: string): string[] {
   }
 }
 
-/** tsx's message for a module that it cannot compile as CommonJS, the default without `"type": "module"`. */
+/**
+ * tsx's message if it cannot compile a module as CommonJS. Without `"type": "module"` in package.json, files are
+ * CommonJS.
+ */
 const TOP_LEVEL_AWAIT = /Top-level await .*"cjs"/;
 const MODULES = 'expected `"type": "module"` in the package.json of its folder (npm pkg set type=module)';
 

@@ -65,7 +65,7 @@ function parseValue(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text;
+    return text; // not JSON: the text itself
   }
 }
 

@@ -17,7 +17,10 @@ export function lossPath({ policies }: Pick<RecipeSettings, 'policies'>, policy:
   return policies[policy]?.loss === undefined ? 'loss' : `policies.${policy}.loss`;
 }
 
-/** Refuses losses that do not fit the estimator. @throws RecipeError with the path and the reason */
+/**
+ * Refuses losses that do not fit the estimator.
+ * @throws RecipeError with the path of the value and the reason
+ */
 export function checkLosses(
   settings: Pick<RecipeSettings, 'loss' | 'policies' | 'advantage'>,
   { estimators, losses }: Pick<Lists, 'estimators' | 'losses'>,

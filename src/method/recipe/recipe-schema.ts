@@ -97,7 +97,9 @@ function everyKey<S extends z.ZodType>(keys: readonly string[], schema: S) {
 /** `assign` as a word: `separate` (one policy for each agent, named like it) or `shared` (one policy for all). */
 export const assignmentWord = z.enum(['separate', 'shared']);
 
-/** `assign` as a map from each agent to the name of its policy, or to a frozen entry. */
+/**
+ * `assign` as a map from each agent to the name of its policy, or to a frozen entry.
+ */
 export function assignmentMap(agents: readonly string[], assign: unknown) {
   const entries = agents.map((agent) => [
     agent,
@@ -106,7 +108,10 @@ export function assignmentMap(agents: readonly string[], assign: unknown) {
   return z.strictObject(Object.fromEntries(entries) as Record<string, typeof policyName | typeof frozenSchema>);
 }
 
-/** The plain part of a recipe for a team with these agents and limits, and the policies of this assignment. */
+/**
+ * The plain part of a recipe for a team with these agents and limits, and with the policies of this assignment. The
+ * lists contain the types that each section can name.
+ */
 export function settingsSchema(
   lists: Lists,
   agents: readonly string[],

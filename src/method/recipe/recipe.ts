@@ -118,7 +118,10 @@ export function agentAdapterSettings(policies: Recipe['policies'], policy: strin
   return { rank, alpha, targets };
 }
 
-/** @param seed The seed of the first adapters. Without it they are read from the weights' directory */
+/**
+ * The weights with the adapters of a policy's agents, if it has such.
+ * @param seed The seed of the first adapters. Without it they are read from the weights' directory
+ */
 export function withAgentAdapters(
   policies: Recipe['policies'],
   { name, agents }: { readonly name: string; readonly agents: readonly string[] },
@@ -146,7 +149,10 @@ export function agentProfiles(recipe: Recipe): Readonly<Record<string, AgentProf
   );
 }
 
-/** The plain part of a recipe with its task sources' settings, without secrets. Equal JSON means equal runs. */
+/**
+ * The plain part of a recipe with the task sources' settings, without secrets. Recipes with equal JSON describe equal
+ * runs.
+ */
 export function recipeJson({
   team,
   tasks,

@@ -33,7 +33,10 @@ export interface ResolveOptions {
   readonly overrides?: readonly string[];
   readonly name?: string;
   readonly code?: RecipeCode | undefined;
-  /** Makes a model's path absolute that begins with `./` or `../`. Default: from the working directory. */
+  /**
+   * Makes a path of a model absolute that begins with `./` or `../`. By default such paths start at the working
+   * directory.
+   */
   readonly absolutePath?: ((path: string) => string) | undefined;
   readonly allFrozen?: boolean | undefined;
 }
@@ -332,7 +335,10 @@ function requireModels(tree: Plain, model: unknown): void {
   }
 }
 
-/** @throws RecipeError if a value is no task source, or an override names a setting that the source lacks */
+/**
+ * The task sources of both splits.
+ * @throws RecipeError if a value is not a task source, or if an override names a setting that the source does not have
+ */
 function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[]): Recipe['tasks'] {
   const one = isSource(tasks);
   const written: Partial<Record<Split, unknown>> = one

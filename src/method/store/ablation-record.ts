@@ -40,7 +40,10 @@ export interface Variant {
   readonly overrides: readonly string[];
 }
 
-/** Each bundle (if there are any) with each combination of the leaves' values. The first bundle comes first. */
+/**
+ * Combines each bundle (if there are bundles) with each combination of the leaves' values. The first bundle comes
+ * first.
+ */
 export function variantsOf({ vary, bundles = [] }: Pick<AblationRecord, 'vary' | 'bundles'>): Variant[] {
   const choices = vary.map(({ key, values }) => values.map((name) => ({ name, overrides: [`${key}=${name}`] })));
   return [...(bundles.length === 0 ? [] : [bundles]), ...choices].reduce<Variant[]>(
@@ -67,7 +70,7 @@ export async function readAblation(directory: string): Promise<AblationRecord | 
   }
 }
 
-/** @throws RunError if it cannot be written */
+/** Writes the record of an ablation's directory. @throws RunError if it cannot be written */
 export async function writeAblation(directory: string, record: AblationRecord): Promise<void> {
   try {
     await nodeFiles.makeDirectory(directory);
@@ -77,7 +80,11 @@ export async function writeAblation(directory: string, record: AblationRecord): 
   }
 }
 
-/** A new or empty directory, or one of the same comparison: the values and seeds may differ. @throws RunError */
+/**
+ * Requires a directory in which the ablation can start or resume: a new or empty directory, or a directory of the same
+ * comparison. The lists of values and seeds may differ, because each run is independent.
+ * @throws RunError with the difference
+ */
 export async function requireSameAblation(directory: string, record: AblationRecord): Promise<void> {
   const before = await readAblation(directory);
   if (before === undefined) {

@@ -34,7 +34,8 @@ const cursorSchema = z.object({
 const VERSION = 2;
 
 /**
- * Relative to a checkpoint: the policy's directory, or the adapter's if the policy's agents have adapters.
+ * The directory of an agent's model, relative to a checkpoint: its policy's, or its adapter's if the policy's agents
+ * have adapters.
  * @param policies The recorded settings of the run's policies
  */
 export function agentModelPath(policies: unknown, policy: string, agent: string): string {

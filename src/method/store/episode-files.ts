@@ -206,7 +206,10 @@ function readLine(line: string): unknown {
 }
 const SCHEMAS = new Set(['parameters']);
 
-/** Reads a file of `writeEpisodes`. An incomplete last line is omitted. @throws RunError with file and line */
+/**
+ * Reads a file of `writeEpisodes`, or its first episodes. An incomplete last line is omitted.
+ * @throws RunError with file and line
+ */
 export async function readEpisodes(
   files: Files,
   path: string,

@@ -54,7 +54,11 @@ export class EventLog {
   }
 }
 
-/** A null in a measurement becomes NaN; a torn last line is omitted. @throws RunError if another line is no event */
+/**
+ * Reads the events of a log in order. A null in a measurement becomes NaN. A last line that was cut off during a write
+ * is omitted.
+ * @throws RunError if a line before the last is not an event
+ */
 export async function readEvents(files: Files, path: string): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
   for await (const line of linesOf(files, path)) events.push(parseEvent(line, `${path}:${events.length + 1}`));
@@ -211,7 +215,10 @@ export function numberAt(row: LogRow, path: string, place: LogPlace): number {
   throw new LogError(`${path}: expected a number, got ${described(value, row, path)}`, place);
 }
 
-/** A text, a number, or the JSON of another value, such as a prompt as messages. @throws LogError if it is missing */
+/**
+ * The name at a path: a text, a number, or the JSON of another value (such as a prompt as messages). @throws LogError
+ * if it is missing
+ */
 export function nameAt(row: LogRow, path: string, place: LogPlace): string {
   const value = fieldAt(row, path);
   if (typeof value === 'string') return value;

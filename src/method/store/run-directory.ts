@@ -222,7 +222,10 @@ export class RunDirectory {
     return `${directory} was written by a version without digests: its files are not checked`;
   }
 
-  /** Whether recipe.json has no digest, or was written again after an accepted change: digests may be missing. */
+  /**
+   * Whether a version without digests may have begun the run: recipe.json has no digest, or was written again after an
+   * accepted change.
+   */
   async mayLackDigests(): Promise<boolean> {
     if (this.#record.acceptedChanges.length > 0) return true;
     return isAsWritten(await this.#files.readText(join(this.path, RECIPE))) === undefined;
@@ -308,7 +311,10 @@ export class RunDirectory {
     this.emit({ type: 'checkpoint', step, path: `checkpoints/${basename(directory)}` });
   }
 
-  /** Records the code, recipe and agents that the run goes on with; after `rewind`, when the run begins. */
+  /**
+   * Records in recipe.json the code that the run continues with, and the recipe and agents of that code. After `rewind`
+   * the file changes when the run begins.
+   */
   async recordRecipe(
     code: Omit<RunRecord['recipe'], 'overrides'>,
     now: Pick<RunRecord, 'resolved' | 'agents'>,

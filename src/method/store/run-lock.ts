@@ -17,7 +17,10 @@ export interface RunLock {
   release(): Promise<void>;
 }
 
-/** @throws RunError with the process that holds the lock, or if the directory is read-only or has a link out of it */
+/**
+ * Locks a run's directory.
+ * @throws RunError with the process that holds the lock, or if the directory is read-only or has a link out of it
+ */
 export async function lockRun(files: Files, path: string): Promise<RunLock> {
   requireOwnFiles(path);
   const holder = { pid: process.pid, host: hostname(), since: systemClock.now().toISOString() };

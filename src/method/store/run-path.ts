@@ -14,7 +14,10 @@ export const CHECKPOINTS = 'checkpoints';
 /** References that cannot be computed again: warm-started weights. */
 export const REFERENCES = 'references';
 
-/** Such as `runs/math-20260131-094501`, or a file with an extension. A number is appended to a path that exists. */
+/**
+ * The default path of a new run, such as `runs/math-20260131-094501`, or of a file with an extension. If the path
+ * exists, a number is appended.
+ */
 export async function defaultRunPath(
   recipe: string,
   options: { readonly files?: Files; readonly clock?: Clock; readonly extension?: string } = {},

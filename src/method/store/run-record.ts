@@ -25,7 +25,10 @@ const recordSchema = z.object({
 /** The content of recipe.json: enough to load the recipe again and to check whether it has changed. */
 export type RunRecord = z.output<typeof recordSchema>;
 
-/** For a run that resumes with other code. `accepted`: the time and step of an accepted change of the recipe. */
+/**
+ * The record of a run that resumes with other code. `accepted` has the time and step of an accepted change of the
+ * recipe.
+ */
 export function changedRecord(
   record: RunRecord,
   code: Omit<RunRecord['recipe'], 'overrides'>,

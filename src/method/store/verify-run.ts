@@ -77,7 +77,7 @@ type State = Omit<Verified, 'path'>;
 const WHOLE: State = { state: 'whole' };
 const damaged = (why: string): State => ({ state: 'damaged', why });
 
-/** A part that cannot be read is damaged. */
+/** The state of a part. A part that cannot be read is damaged. */
 async function part(path: string, look: () => Promise<State>): Promise<Verified> {
   try {
     return { path, ...(await look()) };

@@ -68,7 +68,10 @@ export async function loadCheckpoint(
   return loadProgress(run, state);
 }
 
-/** The commits of models on hubs at the beginning of a run. Undefined for a new run. @throws CheckpointError */
+/**
+ * The commits of models on hubs at the beginning of a run. Undefined for a new run.
+ * @throws CheckpointError
+ */
 export async function commitsOf(files: Files, checkpoint: Checkpoint | undefined): Promise<Commits> {
   return checkpoint === undefined ? {} : (await readState(files, joinPath(checkpoint.directory, STATE))).commits;
 }

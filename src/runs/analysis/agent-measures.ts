@@ -248,7 +248,7 @@ function gradientShare({ gradientNorm }: AgentStep, { agents }: Step): number | 
   return squares.length > 1 && sum > 0 ? gradientNorm ** 2 / sum : undefined;
 }
 
-/** NaN if there is none. */
+/** The values of a measurement at each step. NaN if there is none. */
 export function valuesOf(measure: AgentMeasure, agent: string, steps: readonly Step[]): number[] {
   return steps.map((step) => {
     const of = step.agents?.[agent];

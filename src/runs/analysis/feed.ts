@@ -52,7 +52,7 @@ export interface FeedMessages {
     /** Whether a run is being prepared that has no files yet. Absent in reports. */
     readonly preparing?: boolean;
   };
-  /** It comes before the run's first events. */
+  /** A run in the list. It comes before the run's first events. */
   readonly run: { readonly name: string; readonly listed: ListedRun; readonly record: ShownRecord | null };
   /** Further events of a run. `reset`: the earlier events are void. `more`: further events follow at once. */
   readonly events: {

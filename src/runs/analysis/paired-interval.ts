@@ -10,7 +10,10 @@ export interface PairedInterval {
   readonly interval?: { readonly low: number; readonly high: number; readonly level: number };
 }
 
-/** Mean and interval mean +- t(level, n - 1) s / sqrt(n) (Student 1908). A bootstrap of few pairs is too narrow. */
+/**
+ * The mean of the differences, and the interval mean +- t(level, n - 1) s / sqrt(n) (Student 1908). Not a bootstrap:
+ * with as few pairs as in an ablation, the percentile bootstrap is far too narrow.
+ */
 export function pairedInterval(differences: readonly number[], level = 0.95): PairedInterval {
   const centre = mean(differences);
   const n = differences.length;
@@ -97,7 +100,10 @@ export function holm(ps: readonly number[]): number[] {
   return adjusted;
 }
 
-/** By bisection over the angle atan(t / sqrt(freedom)), in which P(|T| <= t) is smooth. */
+/**
+ * The t with P(|T| <= t) = level, by bisection over the angle atan(t / sqrt(freedom)). The probability is smooth in the
+ * angle.
+ */
 function quantile(level: number, freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
   for (let i = 0; i < 60; i++) {
@@ -108,7 +114,11 @@ function quantile(level: number, freedom: number): number {
   return Math.tan(low) * Math.sqrt(freedom);
 }
 
-/** P(|T| <= t) for integer degrees of freedom, t as an angle (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
+/**
+ * The probability P(|T| <= t) for integer degrees of freedom, with t as an angle (Abramowitz and Stegun 1964, 26.7.3
+ * and
+ * 26.7.4).
+ */
 function within(angle: number, freedom: number): number {
   const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];
   const odd = freedom % 2 === 1;
@@ -135,7 +145,10 @@ export interface PairedDifference extends PairedInterval {
   readonly verdict: 'higher' | 'lower' | 'inside' | 'unknown';
 }
 
-/** @param pick Returns the number to compare: the score, or a metric that a run may lack */
+/**
+ * The differences between each variant and the baseline.
+ * @param pick Returns the number to compare: the score, or a metric that a run may lack
+ */
 export function pairedDifferences(
   runs: readonly RunSummary[],
   variants: readonly string[],

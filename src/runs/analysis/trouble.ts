@@ -148,7 +148,10 @@ const CLIPPED = 100;
 /** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
 const NEAR_EPSILON = 1e-6;
 
-/** Then the reward hardly depends on the texts. A right text of four that wins in 70 %, others in 30 %: 0.88. */
+/**
+ * From this share of chance on, the reward hardly depends on the texts. If a right text of four wins in 70 % and others
+ * in 30 %, it is 0.88.
+ */
 const CHANCE = 0.95;
 
 const toolErrorsOf = (agents: Step['agents']) => Object.values(agents).flatMap(({ toolErrors }) => toolErrors ?? []);

@@ -5,7 +5,8 @@ import { standard } from './standard.js';
 export type { ResolveOptions };
 
 /**
- * Relative paths of models start at the folder of the recipe's file, or at the working directory if it has none.
+ * Resolves a recipe with the standard lists and the recipe's plug-ins. Relative paths of models start at the folder of
+ * the recipe's file, or at the working directory if it has none.
  * @throws RecipeError with the dotted path of the wrong value and the expected value
  */
 export function resolveRecipe(definition: RecipeDefinition, options: ResolveOptions = {}): Recipe {

@@ -216,7 +216,10 @@ const startOf =
   (events: readonly RunEvent[]) =>
     onStart?.({ recipe, source: loaded.source, overrides, run, events });
 
-/** Updates the copy however the run ends. @param hasBegun Whether it may have changed: else the copy stays */
+/**
+ * Executes a run and updates its copy in the store, however the run ends.
+ * @param hasBegun Whether the run may have changed. The copy of a run that was refused stays as it is
+ */
 async function result(
   log: RunDirectory,
   store: RunStore,
@@ -282,7 +285,10 @@ export async function evaluate(
   return (await evaluateRun(run, { ...rest, from: checkpoint?.toString() })).event;
 }
 
-/** Also returns the episodes, and how to store them. @throws RunError if `episodes` exists, or is given with a run */
+/**
+ * `evaluate` with overrides and the place that plays. Also returns the episodes, and how to store them.
+ * @throws RunError also when `episodes` exists, or is given with a run
+ */
 export async function evaluateRun(
   path: string | RecipeDefinition,
   options: Omit<EvaluateOptions, 'checkpoint'> & {
@@ -314,7 +320,10 @@ export async function evaluateRun(
   return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
 }
 
-/** As a new file below `runs/`, whole or not at all. @returns The path */
+/**
+ * Stores the episodes of a recipe's evaluation as a new file below `runs/`, which appears whole or not at all.
+ * @returns The path
+ */
 async function writeBaseline(recipe: string, episodes: readonly Episode[], file: string | undefined): Promise<string> {
   const path = file ?? (await defaultRunPath(`${recipe}-evaluation`, { extension: '.jsonl' }));
   const temporary = join(dirname(path), temporaryName(basename(path)));

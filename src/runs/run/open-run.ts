@@ -52,7 +52,11 @@ import { isolatedExecutor, THREADS } from './isolation/isolated-executor.js';
 import { modelPlaces, type OpenBackend, openBackends } from './open-backends.js';
 import { reachedServers } from './reached-servers.js';
 
-/** Makes the checks that the schema cannot make, before any work. @throws TaskError with file and line; RecipeError */
+/**
+ * Reads the tasks and makes the checks that the recipe's schema cannot make, so that a mistake is reported before any
+ * work.
+ * @throws TaskError with file and line; RecipeError
+ */
 export async function prepareTasks(recipe: Recipe, purpose?: Purpose, options: LoadOptions = {}): Promise<Tasks> {
   const schema = recipe.team.task;
   const train = await loadTasks(recipe.tasks.train, 'train', schema, options);
@@ -76,7 +80,11 @@ const commitsOfTasks = (sets: readonly TaskSet[]): Commits =>
     ),
   );
 
-/** The team checks its services. Workers of a queue may reach others. @throws RunError with the team's reason */
+/**
+ * Lets the team check the services that its episodes need. Workers of a queue may reach services that this machine
+ * cannot reach.
+ * @throws RunError with the team's reason
+ */
 async function prepareTeam({ team, rollout }: Recipe, { train }: Tasks, { signal }: Host): Promise<void> {
   if (team.prepare === undefined || rollout?.type === 'queue' || train.size === 0) return;
   try {
@@ -148,7 +156,10 @@ export interface OpenRunOptions {
   readonly openBackend?: OpenBackend | undefined;
 }
 
-/** The caller disposes of the run. @throws RunError if the team's own check fails */
+/**
+ * Starts the backends and opens the recipe's models with their first weights. The caller disposes of the run.
+ * @throws RunError if the team's own check fails
+ */
 export async function openRun(
   requested: Recipe,
   loaded: Tasks,
@@ -226,7 +237,7 @@ export async function openRun(
   }
 }
 
-/** @throws RecipeError when Redis does not answer at the recipe's address */
+/** The executor of the recipe's episodes. @throws RecipeError when Redis does not answer at the recipe's address */
 async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): Promise<RolloutExecutor> {
   const { rollout, code, gateway } = recipe;
   if (rollout === undefined || code === undefined) return inProcessExecutor(context);
@@ -237,7 +248,10 @@ async function executorOf(recipe: Recipe, host: Host, context: RolloutContext): 
   return isolatedExecutor(context, code, isolate === true ? THREADS : isolate);
 }
 
-/** A frozen model that takes part in the warm start is a policy until reinforcement begins. */
+/**
+ * Opens every model in its role. A frozen model that takes part in the warm start is a policy until reinforcement
+ * begins.
+ */
 async function openModels(
   backends: OpenRun['backends'],
   { models, warmStarted }: Assignment,
@@ -278,7 +292,10 @@ function weightsOf(
   );
 }
 
-/** With directories instead of names on hubs. Downloads missing files, as far as a backend reads them here. */
+/**
+ * The recipe with directories instead of names on hubs. Missing files are downloaded, as far as a model's backend reads
+ * them on this machine.
+ */
 async function withModels(
   recipe: Recipe,
   { signal, notify }: Host,

@@ -47,7 +47,7 @@ export interface RecipeRequest {
   readonly recipe: Recipe;
 }
 
-/** A recipe that ships (by name), a recipe file (by path), or a program's definition. @throws RecipeError */
+/** Loads a recipe that ships (by name), a recipe file (by path), or a program's definition. @throws RecipeError */
 export async function load(recipe: string | RecipeDefinition): Promise<LoadedRecipe> {
   if (typeof recipe === 'string')
     return loadRecipe(recipe).catch(async (error: unknown) => {
@@ -59,7 +59,7 @@ export async function load(recipe: string | RecipeDefinition): Promise<LoadedRec
   return { definition, name: recipe.input.name ?? recipe.input.team.name, source: PROGRAM, codeHash: '' };
 }
 
-/** @throws RecipeError with the path of the value that is wrong */
+/** Resolves a recipe with overrides. @throws RecipeError with the path of the value that is wrong */
 export async function requestRecipe(
   recipe: string | RecipeDefinition,
   { set = [], seed, allFrozen }: RecipeOptions = {},
@@ -111,7 +111,8 @@ async function recipeOfRun(
 }
 
 /**
- * Without their weights. Runs of earlier versions do not record them: then the recipe is loaded.
+ * The agents of a run by name, without their weights. Runs of earlier versions do not record them; then the recipe is
+ * loaded.
  * @throws RunError, RecipeError as `recipeOfRun` does, only for such a run
  */
 export async function agentsOfRun(
@@ -133,13 +134,19 @@ export async function backendOfRun(run: RunDirectory, type: unknown): Promise<Ba
   return recipe.lists.backends.find((backend) => typeOf(backend) === type);
 }
 
-/** From the recipe's file as it is now: runs do not record keys. @throws RunError, RecipeError if it is not loaded */
+/**
+ * The key that the run's recipe, as its file is now, has for a policy's server. Runs do not record keys.
+ * @throws RunError, RecipeError if the recipe cannot be loaded
+ */
 export async function serverKeyOfRun(run: RunDirectory, policy: string): Promise<Secret | undefined> {
   const { recipe } = await recipeOfRun(run, undefined, { acceptChanges: true });
   return serverKeyOf(backendOfModel(recipe, policy));
 }
 
-/** @throws RunError with the flag that allows it, if this user has not named or allowed the policy's server */
+/**
+ * Requires that this user has named or allowed the address of the server that has a policy's weights.
+ * @throws RunError with the flag that allows it
+ */
 export async function requireServerOfRun(run: RunDirectory, url: string): Promise<void> {
   const request = await recipeOfRun(run, undefined, { acceptChanges: true }).catch(() => undefined);
   await requireOwnAddress(run.path, 'checkpoints: tinker.json: url', url, { definition: request?.loaded.definition });
@@ -171,7 +178,10 @@ export interface ContinuationRequest {
   readonly from?: string | undefined;
 }
 
-/** Changes nothing. @throws RunError if there is no run, it is complete, or its recipe has changed unaccepted */
+/**
+ * Checks whether a run can be resumed, and changes nothing.
+ * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
+ */
 export async function requestContinuation(
   run: RunDirectory,
   { recipe, acceptChanges, from }: ContinuationRequest = {},
@@ -207,7 +217,10 @@ function afterStop(events: readonly RunEvent[]): string {
   return `. training.stopWhen.${stop.rule} ended it at step ${stop.step}; to train on, change the recipe and add --checkpoint ${stop.step} --accept-changes`;
 }
 
-/** Changes nothing. @throws CheckpointError naming a file that is damaged, or a reference that is missing */
+/**
+ * Compares the references that a resumed run reads with their digests, and changes nothing.
+ * @throws CheckpointError naming a file that is damaged, or a reference that is missing
+ */
 export async function requireReferences(run: RunDirectory, recipe: Recipe): Promise<void> {
   const trained = assignmentOf(recipe).trained.map(({ name }) => ({
     name,
@@ -222,7 +235,10 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
   }
 }
 
-/** Other tasks may be held out then. @throws RunError naming the first file that differs, unless it is accepted */
+/**
+ * Compares the files that tasks are read from with those that the run began with. Other tasks may be held out then.
+ * @throws RunError naming the first file that differs, unless the change is accepted
+ */
 export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
   const began = (await run.events()).find((event) => event.type === 'run.started');
   if (acceptChanges || began?.type !== 'run.started') return;
@@ -290,7 +306,10 @@ async function checkpointNamed(run: RunDirectory, name: string): Promise<Checkpo
 
 const BEST = 'best';
 
-/** By `training.bestBy`; of equal ones the first. @throws RunError if no step with a checkpoint was evaluated */
+/**
+ * The checkpoint whose step has the best evaluation, by `training.bestBy` of the run's recipe; of equal ones the first.
+ * @throws RunError if no step with a checkpoint was evaluated
+ */
 async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
   const { training } = run.record.resolved;
   const by = isObject(training) && typeof training.bestBy === 'string' ? training.bestBy : DEFAULT_SCORE;
@@ -313,7 +332,10 @@ async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
   );
 }
 
-/** If all agents are frozen, the recipe gets no steps. @throws RecipeError with the path of the wrong value */
+/**
+ * A recipe for a study that does not need training. If all agents are frozen, nothing trains: the recipe gets no steps.
+ * @throws RecipeError with the path of the value that is wrong
+ */
 export async function requestStudy(
   source: string | RecipeDefinition,
   options: Omit<RecipeOptions, 'allFrozen'>,
@@ -347,7 +369,7 @@ const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest
 
 /**
  * @throws RunError when there is no run, no checkpoint in it yet, or its code has changed and that was not accepted;
- * CheckpointError when the checkpoint is damaged
+ *   CheckpointError when the checkpoint is damaged
  */
 export async function requestEvaluation(
   path: string,
@@ -365,8 +387,9 @@ export interface ReplayRequest extends CheckpointRequest {
 }
 
 /**
- * Without an earlier checkpoint the replay begins where the run began.
- * @throws RunError when there is no run, or its code has changed unaccepted; CheckpointError for a damaged checkpoint
+ * Finds the run, the recipe, and the last checkpoint before a step. Without one the replay begins where the run began.
+ * @throws RunError when there is no run, or its code has changed and that was not accepted; CheckpointError when the
+ *   checkpoint is damaged
  */
 export async function requestReplay(
   path: string,
@@ -380,7 +403,11 @@ export async function requestReplay(
   return { run, recipe, checkpoint };
 }
 
-/** All agents may be frozen. Undefined if `source` is a run's directory. @throws RecipeError for a flag of runs */
+/**
+ * The recipe of an evaluation before any training; all of its agents may be frozen. Undefined if `source` is not a
+ * recipe but the directory of a run.
+ * @throws RecipeError for a flag that needs a run
+ */
 export async function requestBaseline(
   source: string | RecipeDefinition,
   request: CheckpointRequest,

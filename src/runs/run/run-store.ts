@@ -13,7 +13,7 @@ export interface RunStore {
    * Updates the copy to a checkpoint. If that fails, the run continues, and the next update copies both checkpoints.
    */
   readonly onCheckpoint?: () => Promise<void>;
-  /** @throws TrainingError */
+  /** Updates the copy to the run's end. @throws TrainingError */
   readonly end: () => Promise<void>;
 }
 

@@ -228,7 +228,10 @@ export async function requireOwnAblation(
   await requireOwnSettings(place, [...recipe.overrides, ...bundles.flatMap(({ overrides }) => overrides), ...varied]);
 }
 
-/** One that ships, or a file of this machine outside the data. @throws RunError with the flag that names a recipe */
+/**
+ * Requires that the recipe that data names is one that ships, or a file of this machine outside the data.
+ * @throws RunError with the flag that names a recipe
+ */
 export async function requireOwnRecipe(place: string, source: string): Promise<void> {
   if (shippedRecipes().includes(source)) return;
   if (isAbsolute(source) ? !(await isBelow(place, source)) : !isRecipeFile(source)) return;

@@ -10,7 +10,10 @@ import { type Script, type ScriptedSampler, scriptedSampler } from './scripted-s
 
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };
 
-/** A scripted policy answers for every agent, unless `changes` replaces a part. Prompts may have 4096 tokens. */
+/**
+ * A context in which a scripted policy answers for every agent, unless `changes` replaces a part. Prompts may have 4096
+ * tokens.
+ */
 export function scriptedContext(
   team: Team,
   sampler: ScriptedSampler,

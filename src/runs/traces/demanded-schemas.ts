@@ -9,7 +9,10 @@ interface PlayedPrompt {
   readonly schema: JsonSchema | undefined;
 }
 
-/** Tracers record the prompt of a program; the line with the schema is added later, when a model reads it. */
+/**
+ * The system prompts with which a team calls its agents. Tracers record the prompt of a program; the line with the
+ * schema is added later, when a model reads the prompt.
+ */
 export class PlayedPrompts {
   readonly #played = new Map<string, PlayedPrompt[]>();
   readonly #prompted: readonly string[];

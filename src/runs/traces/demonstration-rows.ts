@@ -101,7 +101,10 @@ function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: 
 /** The characters of lines that are written at once. */
 const CHUNK = 1 << 20;
 
-/** May be longer than the longest string. It gets its name when whole: a killed process leaves no half of a file. */
+/**
+ * A file of JSON lines, written some at a time: together they may be longer than the longest string. It gets its name
+ * when it is whole, so a killed process leaves no half of a file.
+ */
 export class LineFile {
   readonly path: string;
   readonly #temporary: string;
@@ -118,7 +121,10 @@ export class LineFile {
     this.#file = file;
   }
 
-  /** @throws RunError if the file exists, unless it is replaced, or if it cannot be written */
+  /**
+   * @param options.replaces Whether the file takes the place of an older one
+   * @throws RunError if the file exists or cannot be written
+   */
   static async create(path: string, { replaces = false } = {}): Promise<LineFile> {
     const [folder, name] = [dirname(path), basename(path)];
     const temporary = join(folder, temporaryName(name));
@@ -130,7 +136,10 @@ export class LineFile {
     return new LineFile(path, temporary, replaces, file);
   }
 
-  /** Writes the rest of files, and gives them their names when all are whole. @throws RunError. Then none is left */
+  /**
+   * Writes the rest of files, and gives them their names when all are whole.
+   * @throws RunError. Then none is left
+   */
   static async keep(...files: readonly LineFile[]): Promise<void> {
     try {
       for (const file of files) await written(file.path, () => file.#finish());

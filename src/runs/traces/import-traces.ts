@@ -24,7 +24,10 @@ export interface ImportOptions {
   readonly minScore?: number | undefined;
   /** Changes each text, after secrets and personal data of a fixed form were masked. */
   readonly redact?: Redact | undefined;
-  /** By the tasks' text; default none. Rows get the field `split`; held-out calls become no demonstrations. */
+  /**
+   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`, and
+   * calls of held-out tasks become no demonstrations. By default no task is held out.
+   */
   readonly holdOut?: number | undefined;
 }
 
@@ -298,7 +301,10 @@ function taskRow({ trace, calls, task }: TracedEpisode, score: number | undefine
   };
 }
 
-/** One after another; the new file takes the old one's place at the end. @throws RunError if it cannot be written */
+/**
+ * Changes the demonstrations of an import, one after another. The new file takes the place of the old one at the end.
+ * @throws RunError if it cannot be written
+ */
 export async function rewriteDemonstrations(
   folder: string,
   change: (row: DemonstrationRow) => DemonstrationRow,
@@ -329,7 +335,10 @@ export type TracedTeam = z.infer<typeof tracedTeam>;
 
 const TEAM = 'traced-team.json';
 
-/** Beside the recipe, so that a resumed run can print the comparison too. @returns The path of the new file */
+/**
+ * Writes what `drmas learn` compares with, beside its recipe, so that a resumed run can print the comparison too.
+ * @returns The path of the new file
+ */
 export async function writeTracedTeam(
   { traces, agents }: TraceImport,
   price: TracedTeam['price'],

@@ -102,7 +102,7 @@ const AFTER_KEYS = kinds.findIndex(({ name }) => name === 'bearer');
 
 export type Masked = Record<string, number>;
 
-/** Each rule is looked for only in texts that have one of its words. */
+/** The rules of gitleaks. Each is looked for only in texts that have one of its words. */
 const rules = gitleaksRules.map(([, entropy, words, pattern]) => ({
   words: words.split(' ').filter((word) => word !== ''),
   form: new RegExp(pattern, 'g'),

@@ -37,7 +37,10 @@ const LISTS = [
   'traces',
 ];
 
-/** A span, batch or trace. Counts rows that are none. Spans may have lists too, so they are looked for first. */
+/**
+ * The spans of one JSON value of a file: a span, a batch, or a trace with its observations. Counts rows that are none.
+ * A span may have lists of its own, `events` for example, so it is looked for before the lists of a batch.
+ */
 export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread: UnreadCounts): readonly TraceSpan[] {
   if (Array.isArray(value)) return value.flatMap((each) => spansOf(each, at, unread));
   if (isObject(value)) {
@@ -126,7 +129,10 @@ function logEvent(value: JsonFields): UnplacedSpan | undefined {
 const MESSAGE_EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|(choice))$/;
 const isMessageEvent = ({ name }: JsonFields) => MESSAGE_EVENT.test(text(name) ?? '');
 
-/** Older conventions write one event each: `gen_ai.user.message` and the like for what is read, `gen_ai.choice`. */
+/**
+ * The messages that older conventions of OpenTelemetry write as one event each: `gen_ai.user.message` and its like for
+ * what a model reads, `gen_ai.choice` for its answers.
+ */
 export function messagesInEvents(events: readonly JsonFields[]): JsonFields {
   const [read, answers]: [unknown[], unknown[]] = [[], []];
   for (const { name, attributes, body } of events) {

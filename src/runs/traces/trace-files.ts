@@ -19,7 +19,10 @@ const LONGEST = 2 ** 27;
 /** The part of a file that shows its form. */
 const SHOWN = 2 ** 24;
 
-/** Of a file, or of a folder's `.json`, `.jsonl` and `.ndjson` files. @throws TaskError for an unreadable one */
+/**
+ * The values of a file, or of all `.json`, `.jsonl` and `.ndjson` files of a folder. Counts what is no JSON.
+ * @throws TaskError naming a file that cannot be read or is not UTF-8
+ */
 export async function* traceValues(path: string, unread: UnreadCounts): AsyncGenerator<TraceValue> {
   for (const file of await filesOf(path, unread)) yield* valuesOf(file, unread);
 }

@@ -31,7 +31,7 @@ export const UNREAD = {
 
 export type UnreadReason = keyof typeof UNREAD;
 
-/** A file that is not read at all has no line. */
+/** A place in a file of traces. A file that is not read at all has no line. */
 export interface TracePlace {
   readonly file: string;
   readonly line?: number;

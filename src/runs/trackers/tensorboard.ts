@@ -33,7 +33,10 @@ export const tensorboard = defineTracker({
   },
 });
 
-/** Replaces earlier files: steps that a resumed run plays again are in it only once. */
+/**
+ * Writes a file with the events of the log so far, which replaces earlier files. So steps that a resumed run plays
+ * again are in the file only once. A running TensorBoard drops the values that it had read.
+ */
 async function begin({ path, events }: TrackedRun): Promise<{ readonly file: string; readonly earlier: string[] }> {
   const earlier = (await readdir(path)).filter((name) => name.includes(KIND)).sort();
   const second = Math.floor(Date.now() / 1000);

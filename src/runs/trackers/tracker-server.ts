@@ -48,7 +48,10 @@ interface TrackerServerOptions {
   readonly secret: Secret | undefined;
 }
 
-/** JSON over HTTP. Requests that failed for a temporary reason are repeated, because a run takes hours. */
+/**
+ * JSON over HTTP with the server of a tracker. Requests that failed for a temporary reason are repeated, because a run
+ * takes hours.
+ */
 export class TrackerServer {
   readonly url: string;
   readonly #options: TrackerServerOptions;

@@ -59,7 +59,10 @@ async function requireVersion(server: TrackerServer): Promise<void> {
     );
 }
 
-/** A server keeps one entry per `log_id`, so an entry that a resumed run sends again is not duplicated. */
+/**
+ * An event's measurements as an entry. A server keeps one entry per `log_id`, so an entry that a resumed run sends
+ * again is not duplicated.
+ */
 function entriesOf(event: RunEvent, runId: string) {
   const measured = measurementsOf(event);
   const step = measured[0]?.step;

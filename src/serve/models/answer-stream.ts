@@ -16,7 +16,10 @@ import { type ContentPiece, ContentStream, overlap } from './content-stream.js';
 /** Characters of the longest tokens that vocabularies have: a prompt of more is refused before it is tokenised. */
 const LONGEST_TOKEN = 128;
 
-/** @throws DialectError for tools that the agent cannot call, and text that tokenizer or template cannot represent */
+/**
+ * The input ids of a request for the agent.
+ * @throws DialectError for tools that the agent cannot call, and for text that tokenizer or template cannot represent
+ */
 export function readingOf(
   agentModel: AgentModel,
   { messages, tools, toolChoice = 'auto', responseSchema, model }: ModelRequest,
@@ -69,7 +72,8 @@ function samplingFor(agentModel: AgentModel, { sampling, maxTokens }: ModelReque
 const STOPPED = new Error('a stop text was written');
 
 /**
- * The text while it is sampled, then the whole answer with its calls. Without a seed every answer is another.
+ * Answers a request: the text while it is sampled, then the whole answer with its calls. Without a seed every answer is
+ * another.
  * @throws DialectError before the first piece when the request cannot be answered; the signal's reason
  */
 export async function* answerStream(

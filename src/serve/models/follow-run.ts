@@ -14,7 +14,7 @@ const EVERY_MS = 1000;
 const LONGEST_MS = 60_000;
 
 export interface FollowedAgents {
-  /** The values change with the checkpoint. */
+  /** The agents by name. The values change with the checkpoint. */
   readonly agentModels: ReadonlyMap<string, AgentModel>;
   /** Keeps an agent's weights in memory until the returned function is called. */
   hold(agentModel: AgentModel): () => void;

@@ -35,7 +35,7 @@ export interface AgentModelsRequest {
   readonly acceptChanges?: boolean | undefined;
 }
 
-/** The code that opens them disposes of them. */
+/** Agents that can answer. The code that opens them disposes of them. */
 export interface OpenAgentModels {
   readonly agentModels: ReadonlyMap<string, AgentModel>;
   /** The same agents with the weights from before reinforcement, if requested. */
@@ -46,7 +46,10 @@ export interface OpenAgentModels {
   dispose(): Promise<void>;
 }
 
-/** `warm start`, `base model`, `random weights`, `step 20`. Without a model, the reason why there is none. */
+/**
+ * An agent before reinforcement: `warm start`, `base model`, `random weights`, `step 20`. Without a model, the reason
+ * why there is none.
+ */
 export interface UntrainedAgentModel {
   readonly what: string;
   readonly agentModel: AgentModel | undefined;
@@ -164,7 +167,10 @@ export function agentsOfTraining({ record }: RunDirectory): TrainedAgent[] {
   });
 }
 
-/** @throws RunError if there is no such agent, or if a server keeps the weights of one */
+/**
+ * The agents of a run that a request wants.
+ * @throws RunError if there is no such agent, or if a server keeps the weights of one
+ */
 export function wantedAgents(run: RunDirectory, agent: string | undefined): TrainedAgent[] {
   const trained = agentsOfTraining(run);
   const names = trained.map(({ name }) => name);

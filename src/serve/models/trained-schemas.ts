@@ -8,7 +8,10 @@ import { demandedSchema } from '../../teams/rollout.js';
 
 const MOST_EPISODES = 32;
 
-/** If an agent's turns in the last evaluation all demand the same one. Empty without a run or readable episodes. */
+/**
+ * The schema of each agent whose turns in the run's last evaluation all demand the same one. Empty for a model that is
+ * no run, and for a run whose episodes cannot be read.
+ */
 export async function trainedSchemas(files: Files, from: string): Promise<ReadonlyMap<string, JsonSchema>> {
   const directory = join(from, EPISODES);
   const names = (await files.exists(directory)) ? await files.list(directory) : [];

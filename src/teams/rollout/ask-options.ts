@@ -14,7 +14,7 @@ export interface CallCounter {
   namesSteps?: boolean;
 }
 
-/** @throws EpisodeFailure if the step is invalid, or the other calls name none */
+/** Checks the step that a call names. @throws EpisodeFailure if it is invalid, or the other calls name none */
 export function requireStep(name: string, { envStep }: AskOptions = {}, counter: CallCounter): void {
   if (envStep !== undefined && !(Number.isInteger(envStep) && envStep >= 0))
     throw new EpisodeFailure('error', `${name}: envStep is ${String(envStep)}, expected an integer >= 0`);
@@ -38,7 +38,10 @@ interface CheckedOptions {
   readonly responseSchema: JsonSchema | undefined;
 }
 
-/** A list without tools offers none; lists are copied. @throws EpisodeFailure naming the agent and the wrong option */
+/**
+ * Checks the options of a call. A list without tools offers none. The lists of the result are copies.
+ * @throws EpisodeFailure naming the agent and the option that is wrong
+ */
 export function checkedOptions({ name, agent, policy }: AgentSpeaker, options: ForeignAskOptions): CheckedOptions {
   const { observation, envStep, tools = [], toolChoice, maxTokens, responseSchema, ignored = [] } = options;
   const refuse = (message: string): never => {

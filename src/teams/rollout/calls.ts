@@ -13,7 +13,10 @@ import { readAnswer } from './read-answer.js';
 import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
-/** When the team makes it. Its ordinals and key are determined then, whatever the order of the answers. */
+/**
+ * A call at the time the team makes it. Its ordinals and its key are determined then, so they do not depend on the
+ * order of the answers.
+ */
 interface OpenCall extends CallPrompt {
   readonly id: string;
   readonly turn: number;
@@ -29,7 +32,9 @@ interface EpisodeAgents {
   readonly measure: MeasurePrompt;
 }
 
-/** @throws ArgumentError when an agent or its policy has no settings */
+/**
+ * The team's agents as functions that `play` calls. @throws ArgumentError when an agent or its policy has no settings.
+ */
 export function agentsOf(context: RolloutContext, episode: RunningEpisode): EpisodeAgents {
   const { team } = episode.request;
   const agents = Object.fromEntries(

@@ -15,7 +15,10 @@ export class EpisodeLog {
     this.#longest = longest;
   }
 
-  /** @throws ArgumentError for a name that is no text, a number not finite, a value too large, and too many values */
+  /**
+   * Keeps a copy of a value. @throws ArgumentError for a name that is not text, a number that is not finite, a value
+   * that is too large, and too many values
+   */
   add(name: string, value: unknown): void {
     if (typeof name !== 'string' || name === '' || name.length > LONGEST_NAME)
       throw new ArgumentError(`log: expected a name of 1 to ${LONGEST_NAME} characters, got ${String(name)}`);

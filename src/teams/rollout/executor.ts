@@ -13,7 +13,10 @@ interface GroupsRequest<Data = unknown> {
   readonly tasks: readonly Task<Data>[];
   /** The number of episodes a task, one for all or one for each: G in training, k of avg@k in evaluation. */
   readonly groupSize: number | readonly number[];
-  /** Default 0. A second group of a task goes on after the first: equal samples of a task are equal episodes. */
+  /**
+   * The number of a group's first sample; 0 unless it says otherwise. If a task comes twice, its second group goes on
+   * after the samples of the first: equal samples of a task are equal episodes.
+   */
   readonly firstSample?: number;
   readonly phase: Phase;
   readonly step: number;

@@ -16,7 +16,11 @@ const FIRST_PAUSE_MS = 500;
 /** Runs a function of the team, and makes its errors failures with this reason. */
 type Perform = <T>(reason: FailureReason, act: () => Promise<T>) => Promise<T>;
 
-/** If one of the team's functions throws, all are called again, up to `rewardRetries` times. @throws EpisodeFailure */
+/**
+ * The score of an episode, and its turns with their own rewards. If a function of the team throws, all of them are
+ * called again, up to `rewardRetries` times.
+ * @throws EpisodeFailure
+ */
 export async function judgeEpisode(
   context: RolloutContext,
   running: RunningEpisode,
@@ -45,7 +49,10 @@ export async function judgeEpisode(
   }
 }
 
-/** Calls `rewardGroup` again if it throws. @throws EpisodeFailure with the reason 'reward' */
+/**
+ * The rewards of a group's episodes by the team's `rewardGroup`, which is called again if it throws.
+ * @throws EpisodeFailure with the reason 'reward'
+ */
 export async function judgeGroup(
   context: RolloutContext,
   { request: { team, judged = [] }, signal }: RunningEpisode,

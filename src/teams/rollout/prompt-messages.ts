@@ -34,7 +34,10 @@ function demanding(messages: readonly Message[], responseSchema: JsonSchema): Me
     : [system(demand), ...messages];
 }
 
-/** With the demand of this schema, or without any: another one in the first system message is taken away. */
+/**
+ * The messages as an agent reads them if its response must fit this schema, or has no schema. Another demand in the
+ * first system message is taken away.
+ */
 export function redemanded(messages: readonly Message[], responseSchema: JsonSchema | undefined): Message[] {
   const [first, ...rest] = messages;
   const free = first?.role === 'system' ? undemanded(first.content) : undefined;

@@ -84,7 +84,7 @@ export function remoteSpeakers(known: KnownSpeakers, ask: AskSpeaker): RolloutCo
   return Object.fromEntries(Object.entries(known).map(([policy, speaker]) => [policy, handleOf(policy, speaker)]));
 }
 
-/** @throws TrainingError for one that cannot answer this */
+/** Has a policy or an endpoint of this program answer. @throws TrainingError for one that cannot answer this */
 export function answerOf(
   policies: RolloutContext['policies'],
   policy: string,

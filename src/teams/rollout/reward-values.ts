@@ -2,10 +2,16 @@
 import type { Metrics, RewardParts, RewardValue } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 
-/** Statistics square rewards in doubles and losses hold advantages in singles: larger ones overflow silently. */
+/**
+ * The largest size of a reward. Statistics square rewards in double precision, and losses hold advantages in single
+ * precision. Larger rewards would overflow without an error, and the run would learn nothing.
+ */
 export const LARGEST = 1e30;
 
-/** Each name is a column of the events and a line of the terminal; a team with more names them by its data. */
+/**
+ * The most named parts of a reward, and the most metrics of an episode. Each name is a column of the events and a line
+ * of the terminal. A team with more of them names them by its data, and a step would take minutes to record.
+ */
 const MOST_NAMES = 100;
 
 export function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {

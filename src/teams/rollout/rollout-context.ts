@@ -57,7 +57,10 @@ export interface ForeignAskOptions extends AskOptions {
   readonly foreign?: true;
   /** Settings in the request that the recipe decides, by the framework's names for them. */
   readonly ignored?: readonly string[];
-  /** The call is no turn and counts as none; an error rejects it alone. Gets what would be the turn. */
+  /**
+   * With `probe`, the call is no turn and counts as none, and an error rejects this call alone, with a DialectError.
+   * The function gets what would be the turn.
+   */
   readonly probe?: (turn: Turn) => void;
 }
 
@@ -66,7 +69,7 @@ export interface AdaptedAgents extends EpisodeWays {
   readonly gateway: GatewayConnection;
 }
 
-/** They can be copied to a thread or to a worker. */
+/** The settings of a run's rollouts. They can be copied to a thread or to a worker. */
 export interface RolloutSettings {
   readonly agents: Readonly<Record<string, AgentSettings>>;
   readonly seed: number;
@@ -86,11 +89,14 @@ export interface RolloutSettings {
   readonly maxOutcomeBytes?: number;
 }
 
-/** It stays the same for a whole run. */
+/** Everything that an episode needs while it is played. It stays the same for a whole run. */
 export interface RolloutContext extends RolloutSettings {
   /** The policies and endpoints, by the names that the agents' settings use. */
   readonly policies: Readonly<Record<string, PlayableHandle | EndpointSettings>>;
-  /** Runs a team's code in its episode's scope: an error that no code awaits fails the episode, not the process. */
+  /**
+   * Runs a team's code in the scope of its episode, so that an error which no code awaits fails that episode. Without
+   * it such an error ends the process.
+   */
   readonly inScope?: <T>(scope: Scope, run: () => T) => T;
   /** Adds to the agents of `play` the interfaces that code of other frameworks calls. */
   readonly adaptAgents: (
@@ -127,7 +133,10 @@ export interface EpisodeRequest<Data = unknown> {
   readonly versions?: Versions | undefined;
   /** Plays an episode of the same task, sample, phase and step again, to another end. */
   readonly replay?: Replay | undefined;
-  /** Ended episodes of the task, for `rewardGroup`, which is called instead of `play`: the outcome is its list. */
+  /**
+   * Episodes of the task that have ended. Instead of playing, the team's `rewardGroup` gets them, and the outcome is
+   * its list of rewards.
+   */
   readonly judged?: readonly RankedEpisode<Data, unknown>[] | undefined;
   /** Settles when agents may answer. The episode begins before, up to its first calls; its time counts from then. */
   readonly ready?: Promise<unknown> | undefined;

@@ -49,7 +49,10 @@ export class RunningEpisode implements Scope {
     this.#refused.set(agent, (this.#refused.get(agent) ?? 0) + 1);
   }
 
-  /** A call that the team gives up by its signal needs no answer. @returns a function to call at the answer */
+  /**
+   * Counts a call of `play`. A call that the team gives up by its signal needs no answer.
+   * @returns a function to call when the answer is delivered
+   */
   openCall(agent: string, given: AbortSignal | undefined): () => void {
     const count = (by: 1 | -1) => this.#open.set(agent, (this.#open.get(agent) ?? 0) + by);
     let stopListening: (() => void) | undefined;
@@ -64,7 +67,10 @@ export class RunningEpisode implements Scope {
     return settle;
   }
 
-  /** Ends calls that `play` did not await. @throws EpisodeFailure if it awaited none: then an `await` is missing */
+  /**
+   * Ends the calls that `play` did not wait for.
+   * @throws EpisodeFailure if `play` waited for no call at all: then the episode has no turn, and `await` is missing
+   */
   playReturned(): void {
     this.replies.stop();
     this.#unanswered = Object.fromEntries([...this.#open].filter(([, calls]) => calls > 0));
@@ -100,7 +106,10 @@ export class RunningEpisode implements Scope {
     this.#controller.abort(new EpisodeOverError(`the episode is over: ${why}`));
   }
 
-  /** Fails the episode if it is not over. Later, errors are expected because the signal fired; others warn. */
+  /**
+   * An error that no code awaited fails the episode if it is not over. Later, requests are expected to end because the
+   * signal fired; any other error causes a warning.
+   */
   stray(error: unknown): void {
     if (!this.signal.aborted) this.fail(EpisodeFailure.of('error', error, 'no code awaited the failed promise'));
     else if (!isAbort(error, this.signal))

@@ -96,7 +96,10 @@ function totalCost(turns: readonly Turn[], agents: PricedAgents): number {
   }, 0);
 }
 
-/** Minus the cost of its calls: if failing were free of the cost, a team would learn to fail. */
+/**
+ * The score of a failed episode: 0 minus the cost of its calls. If failing were free of the cost, a team would learn to
+ * fail.
+ */
 export function failedScore(
   turns: readonly Turn[],
   { agents, partWeights }: Pick<RolloutContext, 'agents' | 'partWeights'>,
@@ -162,7 +165,8 @@ export const isMeasured = (episode: Pick<Episode, 'failure' | 'turns'>, rule: Fa
   rule === 'zero' || isLesson(episode);
 
 /**
- * Under 'exclude', a group whose episodes all failed disappears. Failures of the agents' own doing stay: they teach.
+ * Applies the rule to groups. Under 'exclude', a group whose episodes all failed disappears. Episodes that failed by
+ * the agents' own doing stay: they teach.
  */
 export function applyFailureRule(groups: readonly EpisodeGroup[], rule: FailureRule): EpisodeGroup[] {
   if (rule === 'zero') return [...groups];
@@ -186,7 +190,10 @@ export function withPartWeights(score: Score, weights: PartWeights | undefined):
   return { ...score, team, success: successOf({ score }) };
 }
 
-/** Parts with weights that no reward has. @param whose The team's rewards alone, or single agents' too */
+/**
+ * Weighted parts that occur in no episode's reward, so that their weights change nothing.
+ * @param whose The rewards with parts: the team's alone, or single agents' too
+ */
 export function missingParts(
   episodes: readonly Pick<Episode, 'score'>[],
   weights: PartWeights = {},

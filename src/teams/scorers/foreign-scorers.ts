@@ -54,7 +54,10 @@ const MODEL_GRADED = new Set(
   ),
 );
 
-/** Autoevals' by name, Mastra's by its judge or a step with a prompt, vitest-evals' by its judge harness. */
+/**
+ * Whether a scorer is known to call a model: one of autoevals by its name, one of Mastra by its judge or by a step with
+ * a prompt, one of vitest-evals by its judge harness.
+ */
 export function callsModel(scorer: Scorer): boolean {
   if (typeof scorer === 'function') return MODEL_GRADED.has(scorer.name);
   const { judge, config, judgeHarness, getSteps } = scorer as Readonly<Record<string, unknown>>;
@@ -104,7 +107,10 @@ function recordIn(text: string): Readonly<Record<string, unknown>> {
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
 
-/** `groundTruth` is Mastra's word for the reference answer. Type `agent` reads messages, `trajectory` tool calls. */
+/**
+ * The input of a scorer of Mastra. `groundTruth` is its word for the reference answer. A scorer of the type `agent`
+ * reads messages, one of the type `trajectory` the tool calls.
+ */
 function mastraReading(scorer: object): ScorerCalls['read'] {
   const type: unknown = 'type' in scorer ? scorer.type : undefined;
   const message = (role: 'user' | 'assistant', parts: readonly object[]) => ({

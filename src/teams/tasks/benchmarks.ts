@@ -4,7 +4,10 @@ import { fittedSet, type Task, type TaskSet, type TaskSource } from '@drmas/engi
 /** The metadata field with the name of a task's benchmark. */
 export const BENCHMARK = 'benchmark';
 
-/** One benchmark after another. A task's id begins with its benchmark's name, which its metadata hold too. */
+/**
+ * Joins several sources into one, one benchmark after another. A task's id begins with the name of its benchmark, and
+ * its metadata hold the name too. The settings are the benchmarks' settings, by name.
+ */
 export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskSource {
   const entries = Object.entries(sources);
   const trace = entries.map(([, source]) => source).find((source) => source.trace !== undefined)?.trace;
@@ -25,7 +28,7 @@ export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskS
   };
 }
 
-/** @throws RecipeError naming the source */
+/** A source with its settings changed, if it has settings that can change. @throws RecipeError naming the source */
 export function reconfigured(name: string, source: TaskSource, settings: unknown): TaskSource {
   if (JSON.stringify(settings) === JSON.stringify({ ...source.settings })) return source;
   if (typeof settings !== 'object' || settings === null || source.configure === undefined)

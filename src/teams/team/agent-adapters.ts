@@ -24,7 +24,10 @@ export interface GatewayConnection {
   envOf(agent: string): Readonly<Record<string, string>>;
 }
 
-/** Each adapter adds its own connections in its file: `declare module` merges them into this interface. */
+/**
+ * Connections to all agents of an episode. Each adapter adds its own in its file: `declare module` merges them into
+ * this interface.
+ */
 // biome-ignore lint/suspicious/noEmptyInterface: adapters add the properties
 export interface EpisodeWays {}
 

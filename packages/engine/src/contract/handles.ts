@@ -1,4 +1,7 @@
-/** Handles of the models in a backend, one type a role. Callers submit calls in order and await each separately. */
+/**
+ * Handles of the models in a backend: one type for each role. Callers submit calls in order and await each one
+ * separately.
+ */
 
 import type { LossMetrics } from '../loss/loss-metrics.js';
 import type { ForwardBackwardOptions, SampleRatios } from '../loss/objective/objective-sums.js';

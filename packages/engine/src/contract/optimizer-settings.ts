@@ -33,7 +33,9 @@ export type OptimStepResult =
   | { readonly applied: true; readonly norm?: number }
   | {
       readonly applied: false;
-      /** `not-finite`: the gradient. `above-limit`: its norm is above `skipAboveNorm`. `failed`: the backend broke. */
+      /**
+       * `not-finite`: the gradient. `above-limit`: its norm is above `skipAboveNorm`. `failed`: the backend broke.
+       */
       readonly why: 'not-finite' | 'above-limit' | 'failed';
       readonly norm?: number;
     };

@@ -4,7 +4,10 @@ import { BackendError } from '../errors.js';
 import type { RandomKey } from '../math.js';
 import type { FinishReason, Tokenizer } from '../nouns.js';
 
-/** Logits are multiplied by 1 / temperature in float32: beyond this range the product is infinite, or the factor 0. */
+/**
+ * Logits are multiplied by 1 / temperature in 32-bit floats, which end at 3.4e38. Beyond this range the product would
+ * be infinite, or the factor 0.
+ */
 const COOLEST = 1e-30;
 const HOTTEST = 1e30;
 

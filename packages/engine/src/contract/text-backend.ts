@@ -1,4 +1,7 @@
-/** A model behind text: it gives no token ids and no log-probs of ours, so nothing can be learnt from it. */
+/**
+ * A model behind text: text in, text out. It gives no token ids and no log-probs of ours, so nothing can be learnt from
+ * it.
+ */
 
 import type { FinishReason, Message, Tool, ToolCall, ToolChoice } from '../nouns.js';
 import type { Sampling } from './sampling.js';

@@ -1,4 +1,7 @@
-/** The hash of an adapter's base (`weightsHash`), in a file beside the adapter: it is loaded on no other weights. */
+/**
+ * The identity of an adapter's base: the hash of the base's weights (`weightsHash`), in a file beside the adapter. It
+ * prevents that the adapter is loaded on other weights unnoticed.
+ */
 import { z } from 'zod';
 import { CheckpointError, messageOf } from '../errors.js';
 import type { Files } from '../host.js';

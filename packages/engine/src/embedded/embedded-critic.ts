@@ -5,7 +5,7 @@ import { type EmbeddedModel, type EngineServices, fillState, openState, writeSta
 import { readValueHead, writeValueHead } from './state-files.js';
 import { packSamples, transferables } from './thread/sample-batch.js';
 
-/** Its trunk has the shape of a policy, and is written and read like one. */
+/** A critic of the embedded engine. Its trunk has the shape of a policy, and is written and read like one. */
 export class EmbeddedCritic implements CriticHandle {
   readonly #services: EngineServices;
   readonly #id: number;

@@ -43,7 +43,10 @@ export interface EmbeddedModel {
   readonly agentAdapters?: Pick<AgentAdapters, 'agents' | 'settings'> | undefined;
 }
 
-/** Reads the next piece while the engine copies one. `inBlocks`: matrices come in the blocks of their file. */
+/**
+ * Loads a state from files into the engine, piece by piece. It reads the next piece while the engine copies one.
+ * `inBlocks`: matrices come in the blocks of their file.
+ */
 export async function fillState(
   { thread }: EngineServices,
   owner: StateOwner,

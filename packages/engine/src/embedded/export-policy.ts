@@ -54,7 +54,10 @@ async function writeGguf(
   await rm(merged, { recursive: true, force: true });
 }
 
-/** Once it is known that they can be read. @throws CheckpointError naming file, tensor and expectation */
+/**
+ * Copies the files, once it is known that they can be read.
+ * @throws CheckpointError naming file, tensor and expectation
+ */
 async function copy(from: string, directory: string, adapter: boolean): Promise<void> {
   const whole = adapter ? await locateBase(nodeFiles, from) : from;
   const { config } = await openPolicy(nodeFiles, whole, { optimizer: false });

@@ -50,7 +50,10 @@ export async function startEmbedded({
   });
 }
 
-/** Waits until the kernels are ready. @throws BackendError, ArgumentError; the signal's reason when it fires */
+/**
+ * Starts the worker and waits until its kernels are ready (the first time on a machine they are compiled).
+ * @throws BackendError or ArgumentError when it cannot start; the signal's reason when it fires
+ */
 function startThread(
   settings: WorkerSettings,
   { signal, onProgress }: Pick<EmbeddedOptions, 'signal' | 'onProgress'>,

@@ -1,4 +1,7 @@
-/** A model on disk, or an adapter in PEFT's layout. A second safetensors file has the optimiser's state. */
+/**
+ * A policy on disk: a directory in the Hugging Face layout, or in PEFT's layout for an adapter. A second safetensors
+ * file in it holds the optimiser's state.
+ */
 import { z } from 'zod';
 import type { AdapterSettings, DecoderConfig } from '../contract/architecture.js';
 import type { AgentAdapters } from '../contract/weights-spec.js';
@@ -118,7 +121,7 @@ export function holdsAdapter(files: Files, directory: string): Promise<boolean> 
   return isThere(files, `${directory}/${ADAPTER_CONFIG}`);
 }
 
-/** @throws CheckpointError naming file, tensor or key, and expectation */
+/** Opens an adapter on a decoder of this config. @throws CheckpointError naming file, tensor or key, and expectation */
 export async function openAdapter(
   files: Files,
   directory: string,

@@ -14,7 +14,7 @@ import { requestLine } from './request-line.js';
 /** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved. */
 const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 
-/** Far longer than the reply of a model in one turn. */
+/** The longest reply. Far longer than the reply of a model in one turn. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
 const toolCall = z.object({
@@ -73,7 +73,10 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
   return { complete: (request, signal) => inLine(signal, () => ask(request, signal)) };
 }
 
-/** Returns a refused reply with a status that is not retried, since the client retries after any error. */
+/**
+ * The `fetch` of the client. It returns a refused reply with a status that is not retried, since the client retries
+ * after any error.
+ */
 function guarded(secret: Secret): typeof fetch {
   return async (input, init = {}) => {
     const { method = 'GET', headers: sent = {}, body = null, signal } = init;

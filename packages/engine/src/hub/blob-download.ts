@@ -1,4 +1,7 @@
-/** Downloads a file into the cache: resumes an interrupted download, checks the hash, one process at a time. */
+/**
+ * Downloads one file of a model into the cache. An interrupted download is resumed, the file is checked against its
+ * hash, and one process at a time downloads it.
+ */
 
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -23,7 +26,11 @@ interface BlobDownloadOptions {
 
 const RETRIES = 4;
 
-/** An interrupted download's bytes stay beside the blob for the next call. @throws HubError; the signal's reason */
+/**
+ * Puts a file's blob into the cache. The bytes of an interrupted download stay beside it, and the next call continues
+ * from there.
+ * @throws HubError; the signal's reason
+ */
 export async function downloadBlob(
   cache: ModelCache,
   client: HubClient,
@@ -164,7 +171,10 @@ interface Patience {
   readonly signal: AbortSignal;
 }
 
-/** Repeats work that may succeed at another attempt. @throws the last failure, or the signal's reason */
+/**
+ * Repeats work that failed, if another attempt may succeed.
+ * @throws the last failure, or the signal's reason
+ */
 export function patiently<T>(ask: () => Promise<T>, { retries, retryDelayMs, signal }: Patience): Promise<T> {
   const another = new Set<HubError['reason']>(['unreachable', 'damaged']);
   return pRetry(ask, {

@@ -6,7 +6,7 @@ import { bytesOf } from '../platform.js';
 import { COMMIT } from './model-cache.js';
 import { formatModelId, type ModelId } from './model-id.js';
 
-/** Real replies about a model are far shorter. */
+/** Limit of a hub's reply about a model. Real replies are far shorter. */
 const LONGEST_ANSWER_BYTES = 64e6;
 /** More files than any model's repository has. */
 const MOST_FILES = 100_000;

@@ -59,7 +59,10 @@ export class ModelCache {
     await replace(join(this.directory, 'refs', revision), (temporary) => writeFile(temporary, commit));
   }
 
-  /** Links to an existing blob. Without symbolic links, as for many users of Windows, a hard link, or else a copy. */
+  /**
+   * Makes a file of a snapshot link to an existing blob. If symbolic links are not allowed, as for many users of
+   * Windows, it makes a hard link, or a copy if the file system has no hard links.
+   */
   async link(commit: string, file: string, hash: string): Promise<void> {
     const path = join(this.snapshot(commit), file);
     const blob = this.blob(hash);

@@ -1,4 +1,5 @@
-/** The place of a model: a user's directory or GGUF file, or the model's directory in the cache of downloads. */
+/** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of
+ * downloads. */
 
 import { readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -44,7 +45,9 @@ export interface DownloadOptions {
 }
 
 export interface ModelDirectoryOptions extends DownloadOptions {
-  /** The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes. */
+  /**
+   * The files to download. Default `all`; `tokenizer` leaves the weights out, for a model that a server computes.
+   */
   readonly files?: NeededFiles;
 }
 
@@ -186,7 +189,9 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
 export const isOffline = ({ HF_HUB_OFFLINE = '' }: NodeJS.ProcessEnv): boolean =>
   /^(?:1|on|yes|true)$/i.test(HF_HUB_OFFLINE);
 
-/** Few retries, so that a machine without a network soon uses its cache. */
+/**
+ * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache.
+ */
 export const patience = ({ retryDelayMs, signal }: DownloadContext) => ({ retries: 1, retryDelayMs, signal });
 
 /** The model in the cache, and the first file that is missing there. */

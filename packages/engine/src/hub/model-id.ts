@@ -20,7 +20,10 @@ export function looksLikePath(text: string): boolean {
   return /^(?:\/|~|\.{1,2}(?:\/|$))|\\/.test(text);
 }
 
-/** Reads `org/name[@revision]`; undefined for other texts. @throws CheckpointError when the revision cannot be one */
+/**
+ * Reads `org/name[@revision]`; undefined if the text is no such name.
+ * @throws CheckpointError when the revision cannot be one
+ */
 export function parseModelId(text: string): ModelId | undefined {
   if (looksLikePath(text)) return undefined;
   const [, name, revision = DEFAULT_REVISION] = pattern.exec(text) ?? [];

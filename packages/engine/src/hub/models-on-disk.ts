@@ -1,4 +1,7 @@
-/** GGUF files of Ollama (`manifests` name a model's blobs) and LM Studio (`publisher/repository/file.gguf`). */
+/**
+ * Models that other programs have on disk as GGUF files: Ollama (`manifests` name the blobs of a model) and LM Studio
+ * (`publisher/repository/file.gguf`).
+ */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +39,10 @@ export async function modelsOnDisk(environment: NodeJS.ProcessEnv): Promise<Mode
   return [...byName.values()];
 }
 
-/** Names without a tag mean `latest`. @param digest Another file of Ollama's than its tag means now */
+/**
+ * The model with this name; undefined if there is none. Names without a tag mean `latest`.
+ * @param digest Another file of Ollama's than its tag means now
+ */
 export async function modelOnDisk(
   name: string,
   environment: NodeJS.ProcessEnv,

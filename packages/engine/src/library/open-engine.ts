@@ -1,4 +1,7 @@
-/** The engine as a library: models that sample, score and learn in a worker thread, for one's own training loop. */
+/**
+ * The engine as a library: models that sample, score and learn in a worker thread of this process, for programs that
+ * have a training loop of their own.
+ */
 import { availableParallelism } from 'node:os';
 import type { Device, Precision } from '../contract/architecture.js';
 import type { BaseSpec, OwnWeights } from '../contract/weights-spec.js';

@@ -90,7 +90,7 @@ export interface SampleNeeds {
   readonly weighted?: boolean;
 }
 
-/** @throws ArgumentError naming the sample, its field and the position */
+/** Samples as the engine takes them. @throws ArgumentError naming the sample, its field and the position */
 export function checkedSamples(samples: readonly Sample[], needs: SampleNeeds): TrainingSample[] {
   if (samples.length === 0) throw new ArgumentError('samples: expected at least one');
   return samples.map((sample, i) => checkedSample(sample, `samples[${i}]`, needs));

@@ -99,7 +99,10 @@ export interface LossKind extends LossFacts {
   readonly token: TokenLoss;
   /** Whether `begin` reads the batch. The log-probs of all rows must then be known before the first gradient. */
   readonly prepares: boolean;
-  /** @param context The result of `prepare` for a larger batch that contains this one. Default: `prepare(batch)` */
+  /**
+   * Begins a batch.
+   * @param context The result of `prepare` for a larger batch that contains this one. Default: `prepare(batch)`
+   */
   begin(batch: LossBatch, context?: unknown): BegunLoss;
   /** The loss of the protocol that equals this one, importance correction aside. */
   readonly protocolLoss?: ProtocolLoss | undefined;

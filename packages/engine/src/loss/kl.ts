@@ -18,7 +18,9 @@ interface KlEstimator {
   readonly derivative: (d: number) => number;
 }
 
-/** Cut at 10 as in the paper's code, so that one improbable token does not rule a batch; the gradient is 0 there. */
+/**
+ * k3 is cut at 10 as in the paper's code, so that one improbable token does not rule a batch; its gradient is 0 there.
+ */
 const K3_BOUND = 10;
 const k3 = (d: number): number => Math.exp(-d) + d - 1;
 
@@ -70,7 +72,7 @@ export function klOfRatio(logRatio: number): number {
   return ratio === 0 ? 1 : Math.min(ratio * (logRatio - 1) + 1, K3_BOUND);
 }
 
-/** @throws ArgumentError for an unknown kind */
+/** The estimator of that kind. @throws ArgumentError for an unknown one */
 export function klEstimator(kind: KlKind): KlEstimator {
   if (Object.hasOwn(estimators, kind)) return estimators[kind];
   throw new ArgumentError(`unknown KL kind ${JSON.stringify(kind)}; there are ${Object.keys(estimators).join(', ')}`);

@@ -1,4 +1,6 @@
-/** The rows of a mini-batch with the current policy's log-probs: their ratios, and their tokens with advantages. */
+/**
+ * The rows of a mini-batch with the log-probs of the current policy: their ratios, and their tokens with advantages.
+ */
 
 import { ArgumentError } from '../errors.js';
 import { countTokens, rowWeight, type TokenNumbers, type WeighedRow } from './aggregate.js';
@@ -100,7 +102,10 @@ export function lossBatch(
   };
 }
 
-/** Fills `token` and calls `use` for each token of the span with an advantage. @returns The number of these tokens */
+/**
+ * Fills `token` and calls `use` for every token of the span that has an advantage.
+ * @returns The number of these tokens
+ */
 export function visitTokens(
   {
     ratio,
@@ -152,7 +157,7 @@ interface CorrectionWeights {
   readonly beyond: number;
 }
 
-/** @throws ArgumentError when the cap is not positive */
+/** The weights of a row. @throws ArgumentError when the cap is not positive */
 export function correctionWeights(
   {
     behaviourLogprobs,

@@ -40,7 +40,7 @@ export const lossSchema = z.discriminatedUnion('type', losses.map(({ schema }) =
 /** The names of all losses of drmas. */
 export const lossTypes: readonly LossType[] = losses.map(({ type }) => type);
 
-/** @throws ArgumentError for an unknown loss */
+/** The loss of that name. @throws ArgumentError for an unknown one */
 function lossDeclaration(type: string, extra: readonly KnownLoss[] = []): LossDeclaration {
   const declarations: readonly LossDeclaration[] = [...losses, ...extra.map(({ declaration }) => declaration)];
   const declaration = declarations.find((one) => one.type === type);

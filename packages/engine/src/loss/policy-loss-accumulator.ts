@@ -23,7 +23,10 @@ export interface NormalizedLoss {
   readonly context?: unknown;
 }
 
-/** The constructor takes all rows, so that a loss can measure constants over them before the first row is added. */
+/**
+ * Adds up a policy loss. The constructor takes all rows, so that a loss can measure constants over all of them before
+ * the first row is added.
+ */
 export class PolicyLossAccumulator {
   readonly #reading: RowReading;
   readonly #normalizer: number;

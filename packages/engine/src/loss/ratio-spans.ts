@@ -9,7 +9,10 @@ export interface RatioSpan {
   readonly tokens: number;
 }
 
-/** The runs of a row's mask if a turn shares a ratio, otherwise the whole row. Empty without written tokens. */
+/**
+ * The spans of a row: the runs of its mask if a turn shares a ratio, otherwise the whole row. Empty without written
+ * tokens.
+ */
 export function ratioSpans(ratio: LossFacts['ratio'], mask: TokenNumbers): RatioSpan[] {
   const tokens = countTokens(mask);
   if (tokens === 0) return [];

@@ -42,7 +42,10 @@ export class EngineHttp {
     return this.#root;
   }
 
-  /** GET without a body, else POST. @throws BackendError if there is no reply; the signal's reason */
+  /**
+   * Sends a GET request, or a POST request if there is a body.
+   * @throws BackendError if there is no reply; the signal's reason
+   */
   async ask(path: string, body: unknown, signal: AbortSignal = new AbortController().signal): Promise<JsonAnswer> {
     const { apiKey } = this.#address;
     const key = apiKey && { authorization: `Bearer ${apiKey.reveal()}` };
@@ -75,7 +78,7 @@ export class EngineHttp {
     }
   }
 
-  /** @throws BackendError for a reply of another schema */
+  /** Sends a request and reads a reply of this schema. @throws BackendError for any other reply */
   async read<S extends z.ZodType>(path: string, schema: S, body?: unknown, signal?: AbortSignal): Promise<z.output<S>> {
     return this.parse(path, schema, await this.ask(path, body, signal));
   }

@@ -14,7 +14,10 @@ export interface PushedWeights {
   readonly kind: 'adapter' | 'whole';
 }
 
-/** As the engine wrote it, unchecked: with the stop token if the engine keeps it, log-probs at temperature 1. */
+/**
+ * A response as the engine wrote it: the stop token included if the engine keeps it, the log-probs at temperature 1.
+ * Nothing in it has been checked.
+ */
 export interface EngineAnswer extends AnsweredTokens {
   readonly finishReason: FinishReason;
 }

@@ -2,13 +2,18 @@ import type { WeightArray } from './kernel-arguments.js';
 
 export const isBfloat16 = (matrix: WeightArray | Uint32Array): matrix is Uint16Array => matrix instanceof Uint16Array;
 
-/** Writes to the first from.length places of `to`. Float32 holds the numbers exactly, also the bits of a NaN. */
+/**
+ * Writes the numbers `from` to the first from.length places of `to`, which is at least as long. Float32 holds them
+ * exactly: all bits stay, also the bits of not-a-number.
+ */
 export function widen(to: Float32Array, from: Uint16Array): void {
   const bits = new Uint32Array(to.buffer, to.byteOffset, from.length);
   for (let i = 0; i < bits.length; i++) bits[i] = (from[i] as number) << 16;
 }
 
-/** The nearest number in bfloat16, ties to even. Subnormal numbers become 0, as processors read them. */
+/**
+ * The numbers `from` in bfloat16: the nearest one, ties to even. Subnormal numbers become 0, as processors read them.
+ */
 export function toBfloat16(from: WeightArray): Uint16Array {
   if (isBfloat16(from)) return from.map((bits) => ((bits & 0x7f80) === 0 ? bits & 0x8000 : bits));
   const bits = new Uint32Array(from.buffer, from.byteOffset, from.length);

@@ -2,7 +2,10 @@ import type { HostMemoryKinds } from './kernel-arguments.js';
 import type { KernelMemory } from './kernel-memory.js';
 import type { HostOperations } from './kernel-operations.js';
 
-/** Kernels without C++, the same in all sets of the processor: in double precision, each number rounded once. */
+/**
+ * The kernels without C++: all sets of kernels on the processor share them, with the same bits. Every number is
+ * computed in double precision and rounded once.
+ */
 export const hostKernels: HostOperations<HostMemoryKinds> = {
   copy: ({ to, from }) => to.set(from),
   fill: ({ x, value }) => void x.fill(value),

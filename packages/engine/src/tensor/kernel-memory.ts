@@ -19,7 +19,10 @@ export interface StoredMatrix<W> {
   readonly transpose: boolean;
 }
 
-/** Allocation, and copies between the host and a device. All take effect in order with the kernels. */
+/**
+ * The memory of a set of kernels: allocation, and copies between the host and a device. All of these take effect in
+ * order with the kernels.
+ */
 export interface KernelMemory<M extends MemoryKinds> {
   /** A zeroed buffer. Kernels accept only buffers obtained here, and views of them. */
   allocate(length: number): M['floats'];
@@ -27,7 +30,10 @@ export interface KernelMemory<M extends MemoryKinds> {
   allocateIntegers(length: number): M['integers'];
   /** The same memory as integers. It begins at a boundary of the arena's buffers. */
   integersIn(floats: M['floats']): M['integers'];
-  /** Gives back a whole allocation, no view. Earlier calls still see it. Does nothing if memory is collected. */
+  /**
+   * Gives back a whole allocation, not a view. Kernels that were called before still see it. Does nothing if memory is
+   * collected.
+   */
   free(memory: AnyMemory<M>): void;
   /**
    * The first from.length numbers of `to` become the numbers of `from`, which the caller may change again at once.

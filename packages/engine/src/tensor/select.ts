@@ -15,7 +15,10 @@ import { createWasmKernels } from './wasm/wasm.js';
 const KERNELS = ['native', 'wasm', 'reference'] as const;
 type KernelsName = (typeof KERNELS)[number];
 
-/** `DRMAS_KERNELS` for equal bits on every processor with AVX2 and every ARM one: AVX-512 sums in another order. */
+/**
+ * `DRMAS_KERNELS` for the native kernels whose bits are the same on every processor with AVX2 and on every ARM one:
+ * AVX-512 sums in another order.
+ */
 const SAME_EVERYWHERE = 'native-avx2';
 
 export interface SelectOptions extends NativeOptions {

@@ -117,7 +117,9 @@ async function firstWithTorch(environment: NodeJS.ProcessEnv, measure: boolean):
   return first;
 }
 
-/** @throws BackendError without a Python of version 3.10 or later that has PyTorch of version 2.7 or later */
+/**
+ * @throws BackendError when there is no Python of version 3.10 or later, or no PyTorch of version 2.7 or later in it
+ */
 export async function findTorch(environment: NodeJS.ProcessEnv = process.env): Promise<FoundTorch> {
   const found = await lookForTorch(environment);
   if (found === undefined) {

@@ -85,7 +85,7 @@ export class RemoteModel {
   }
 
   /**
-   * The caller has its turn.
+   * Sends a request of this model. The caller has its turn.
    * @param repeatable A second run does no harm. Other requests are sent again only if the server knows their numbers.
    * @throws TinkerError `fate-unknown` when the request may have arrived and cannot be sent again
    */
@@ -198,7 +198,9 @@ export class RemoteModel {
     return saved;
   }
 
-  /** Some servers load weights only into new models, so this makes a new one. */
+  /**
+   * Replaces the model's weights by saved ones. Some servers load weights only into new models, so it makes a new one.
+   */
   async replace(saved: SavedWeights, { optimizer }: { readonly optimizer: boolean }): Promise<void> {
     await this.inOrder(async () => {
       if (this.#sequence > 0) {

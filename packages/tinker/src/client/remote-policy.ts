@@ -124,7 +124,10 @@ export class RemotePolicy implements PolicyHandle {
     return version;
   }
 
-  /** In case the server loses the model, in place of the last such save. A failure warns once; training goes on. */
+  /**
+   * Saves the weights in case the server loses the model, in place of the last such save. Training goes on if that
+   * fails, with one warning, and the next publication tries again.
+   */
   async #savePeriodically(): Promise<void> {
     const { client, profile, onUnsaved } = this.#connection;
     const { model } = this.parts;

@@ -82,7 +82,10 @@ export class ServedModel {
     return done;
   }
 
-  /** The same number is the same request. @throws DialectError 409 for another request with the same number */
+  /**
+   * A request that is sent again with its number is the same request.
+   * @throws DialectError 409 for another request with the same number
+   */
   once(number: number | null | undefined, digest: string, submit: () => string): string {
     if (number === null || number === undefined) return submit();
     const earlier = this.#numbered.get(number);

@@ -97,7 +97,10 @@ export class CommandQueue {
     return buffer;
   }
 
-  /** After all commands encoded before; a second time does nothing. Forgets the bind groups, which keep its memory. */
+  /**
+   * Gives a buffer back, after all commands encoded before; a second time does nothing. Forgets its bind groups, which
+   * would keep its memory.
+   */
   free(buffer: GpuBuffer): void {
     const size = this.#buffers.get(buffer);
     if (size === undefined) return;
@@ -171,7 +174,10 @@ export class CommandQueue {
     return copies;
   }
 
-  /** No two memories may share a window, unless they are only read. @param work Its multiply-adds, if they are many */
+  /**
+   * Encodes one dispatch. No two of the memories may share a window, except those that are only read.
+   * @param work Its multiply-adds, if they are many
+   */
   run(
     shader: Shader,
     numbers: readonly number[],

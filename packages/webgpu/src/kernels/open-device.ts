@@ -30,7 +30,10 @@ export async function findAdapter(backend?: 'null'): Promise<FoundAdapter> {
   return adapterOf(await openDawn(backend === undefined ? [] : [`backend=${backend}`]));
 }
 
-/** Those that WebGPU tells apart, first the one that computes. @throws DeviceError as `findAdapter` */
+/**
+ * The GPUs of this machine that WebGPU tells apart, first the one that computes.
+ * @throws DeviceError as `findAdapter`
+ */
 export const findAdapters = async (): Promise<FoundAdapters> => adaptersOf(await openDawn([]));
 
 /** The fastest GPU, and the GPU that takes the least power if it has another name. */

@@ -15,7 +15,10 @@ interface Rows {
 export const rowsOfPart = (binding: number, { width, bytesPerNumber }: Rows): number =>
   Math.max(2, Math.floor((binding - 2 * WINDOW) / (width * bytesPerNumber) / 2) * 2);
 
-/** Calls `part` for runs of rows that each fit a binding, with the first and the count. @param binding Bytes at most */
+/**
+ * Calls `part` for runs of rows of a matrix that each fit a binding, with the first row and the number of rows.
+ * @param binding Bytes of a binding at most
+ */
 export function inParts(binding: number, matrix: Rows, part: (first: number, count: number) => void): void {
   const most = rowsOfPart(binding, matrix);
   for (let first = 0; first < matrix.rows; first += most) part(first, Math.min(most, matrix.rows - first));

@@ -84,7 +84,10 @@ interface SpeakerFlags {
   readonly script: string | undefined;
 }
 
-/** Undefined if no flag names one. @throws ArgumentError, RecipeError, RunError */
+/**
+ * The model or the module that answers; undefined if no flag names one.
+ * @throws ArgumentError, RecipeError, RunError
+ */
 async function speakerOf({ endpoint, model, script }: SpeakerFlags): Promise<Speaker | undefined> {
   if (script !== undefined && (endpoint ?? model) !== undefined)
     throw new ArgumentError('--script and --endpoint both name who answers; expected one of them');

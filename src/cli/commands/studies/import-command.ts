@@ -66,7 +66,10 @@ interface TraceFlags {
   readonly redact?: string;
 }
 
-/** @throws RunError for a name without a new one, a module that does not exist, or one without a function */
+/**
+ * The options that the flags ask for.
+ * @throws RunError for a name without a new one, a module that does not exist, or one without a function
+ */
 export async function importOptions({ agent, rename, score, minScore, redact }: TraceFlags) {
   const names = rename.map((pair) => {
     const [old, name, ...more] = pair.split('=');

@@ -106,7 +106,10 @@ export const learn = defineCommand({
   },
 });
 
-/** The schemas that the agents keep to in a rehearsal of the recipe. Returns warnings about other prompts. */
+/**
+ * Writes into the demonstrations the schemas that the team's agents must keep to in play, from a rehearsal of the
+ * written recipe. Returns warnings about prompts that differ.
+ */
 async function writeSchemas(
   out: string,
   request: { readonly set: readonly string[]; readonly seed?: number },

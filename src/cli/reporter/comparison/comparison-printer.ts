@@ -108,7 +108,10 @@ const WIDEST = 64;
 /** The mark of a point that several curves share. */
 const SEVERAL = '*';
 
-/** Each curve is drawn with a letter of its name. Steps are averaged into as many columns as fit. */
+/**
+ * Curves over the same steps. Each curve is drawn with a letter of its name. The range is at the left, the steps are
+ * below. Steps are averaged into as many columns as fit.
+ */
 export function chartLines(series: readonly Series[], width: number): string[] {
   const drawn = series.filter(({ values }) => values.length > 0);
   const steps = Math.max(0, ...drawn.map(({ values }) => values.length));

@@ -12,7 +12,10 @@ import { comparisonLines } from './comparison-printer.js';
 
 type AblationRun = AblationPlan['runs'][number];
 
-/** A row for each evaluation that all runs of a pair have, and below it the progress of each run. */
+/**
+ * Prints the progress of compared runs side by side: a row for each evaluation that all runs of a pair have, and below
+ * it the progress of each run.
+ */
 export class ComparisonReporter {
   readonly #screen: Screen;
   readonly #lines: StatusLines;

@@ -51,7 +51,10 @@ function exampleLines({ agent, messages }: NonNullable<TraceImport['example']>, 
   });
 }
 
-/** The traced team beside the trained one. @param first The evaluation after the warm start */
+/**
+ * The end of a run of `drmas learn`: the traced team beside the trained one.
+ * @param first The evaluation after the warm start
+ */
 export function learntLines(
   traced: TracedTeam,
   first: ScoredEvaluation,

@@ -1,6 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Each holds its episode's id, signed with a key of this object: it is told from a guess long after the episode. */
+/**
+ * The secrets of a run's episodes. Each holds the episode's id, signed with a key that never leaves this object. A
+ * secret can therefore be told from a guess, and its episode identified, long after the episode is over.
+ */
 export class EpisodeSecrets {
   readonly #key = randomBytes(32);
 

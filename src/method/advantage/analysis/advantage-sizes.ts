@@ -1,7 +1,9 @@
 import { statisticsOf } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-/** Of the size of a turn's advantage: the largest absolute advantage of its tokens. */
+/**
+ * The size of a turn's advantage is the largest absolute advantage of its tokens.
+ */
 export interface AdvantageSizes {
   readonly meanAbs: number;
   readonly maxAbs: number;

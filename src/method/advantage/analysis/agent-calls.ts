@@ -14,7 +14,10 @@ export interface AgentCalls {
   readonly alone: number;
 }
 
-/** An episode's outcome is that of its turns; of a turn without one it is the mean of the turns' rewards. */
+/**
+ * The calls of every agent of a batch. The outcome of an episode is the outcome of its turns. If a turn has no outcome,
+ * it is the mean of the turns' rewards.
+ */
 export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
   const { agents, episodes, turns } = batch;
   const outcomes = batch.episodeScores(turns.every(({ outcome }) => outcome !== undefined) ? 'outcome' : 'mean');

@@ -11,7 +11,10 @@ export interface AgentRewards {
   readonly groupSpread: number;
 }
 
-/** @param episodes The number of played episodes, if some of them have no turn */
+/**
+ * The rewards of every agent of a batch.
+ * @param episodes The number of played episodes, if some of them have no turn
+ */
 export function agentRewards(batch: TurnBatch, episodes = batch.episodes.count): Record<string, AgentRewards> {
   const { agents, taskAgents, rewards } = batch;
   const all = statisticsOf(agents, rewards);

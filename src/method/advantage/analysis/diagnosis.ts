@@ -8,13 +8,19 @@ import type { AgentCalls } from './agent-calls.js';
 const NOTABLE = 1.25;
 /** Above this inflation drmas advises another estimator if the agents share a mean and the own share is not known. */
 const INFLATED = 2;
-/** If an agent's own rewards explain less of its squared scores, the other agents decide more than it does. */
+/**
+ * If an agent's own rewards explain less than this share of its squared scores, the other agents decide more than it
+ * does.
+ */
 const MOSTLY_OWN = 0.5;
 /** The report mentions a share below this one. */
 const NEARLY_ALL_OWN = 0.75;
 /** With fewer turns than this in a group, an agent has hardly anything to be compared with. */
 const FEWEST_TURNS = 3;
-/** With more groups of one turn than this share, an estimator that skips them learns too little from an agent. */
+/**
+ * An estimator that skips groups of one turn learns too little from an agent if more than this share of its groups has
+ * one turn.
+ */
 const OFTEN_ALONE = 0.25;
 
 export interface AgentDiagnosis {
@@ -25,7 +31,10 @@ export interface AgentDiagnosis {
   readonly calls: Omit<AgentCalls, 'alone'>;
 }
 
-/** @param shared Whether the recipe's estimator shares statistics; else the sentence says what they would do */
+/**
+ * One sentence: when the agent is called, and the effect of shared statistics on its gradient.
+ * @param shared Whether the recipe's estimator shares statistics; else the sentence says what they would do
+ */
 export function explainInflation(
   agent: string,
   { inflation, ownShare, calls }: AgentDiagnosis,
@@ -51,7 +60,7 @@ export function explainInflation(
   return `${called}${when}: shared statistics scale its gradient as its own would (${factor(inflation)}).`;
 }
 
-/** False if it is not known. */
+/** Whether the effect of shared statistics on an agent deserves a sentence. False if it is not known. */
 export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
   if (inflation === null) return false;
   return inflation >= NOTABLE || inflation <= 1 / NOTABLE || (ownShare ?? 1) < NEARLY_ALL_OWN;

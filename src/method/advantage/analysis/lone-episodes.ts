@@ -13,7 +13,10 @@ export interface LoneEpisodes {
 const EPISODES = 4;
 const TURNS = 4;
 
-/** Tries an estimator on four episodes with different rewards: of two tasks, and each of a task of its own. */
+/**
+ * Tries an estimator on four episodes with different rewards: of two tasks, and each of a task of its own.
+ * @param agents The agents of the team
+ */
 export function loneEpisodes(estimator: OpenEstimator, agents: readonly string[]): LoneEpisodes {
   const estimate = (tasks: number): number[] | undefined => {
     try {

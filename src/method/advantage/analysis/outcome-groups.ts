@@ -22,7 +22,7 @@ export interface GroupOutcome {
   readonly right: boolean;
 }
 
-/** `allRight` and `allWrong` divide the groups whose outcomes are equal. */
+/** The number of groups of each kind. `allRight` and `allWrong` divide the groups whose outcomes are equal. */
 export interface KindCounts {
   readonly allRight: number;
   readonly allWrong: number;
@@ -89,7 +89,9 @@ export function countKinds(outcomes: readonly GroupOutcome[]): KindCounts {
   return counts;
 }
 
-/** Makes a column from one list of members a group. Members of a group are peers if `peersOf` returns the same name. */
+/**
+ * Makes a column from one list of members a group. Members of a group are peers if `peersOf` returns the same name.
+ */
 export function columnOf<Member>(
   groups: readonly (readonly Member[])[],
   numberOf: (member: Member) => number,

@@ -83,7 +83,11 @@ export function declarationOf(
   throw new ArgumentError(`advantage.type must be one of ${types}, got ${JSON.stringify(type)}`);
 }
 
-/** Adds the defaults of omitted choices. @throws ArgumentError for an unknown type or a choice out of range */
+/**
+ * Completes an estimator's choices with their defaults.
+ * @param list As for `declarationOf`
+ * @throws ArgumentError for an unknown type or a choice out of range
+ */
 export function openEstimator(
   estimator: { readonly type: string },
   list: readonly EstimatorDeclaration[] = estimators,
@@ -91,12 +95,20 @@ export function openEstimator(
   return declarationOf(estimator, list).open(estimator);
 }
 
-/** The estimator to compare a run of this one with first. @throws ArgumentError for an unknown type */
+/**
+ * The estimator to compare a run of this one with first.
+ * @param list As for `declarationOf`
+ * @throws ArgumentError for an unknown type
+ */
 export function rivalOf(estimator: { readonly type: string }, list?: readonly EstimatorDeclaration[]): string {
   return declarationOf(estimator, list).traits.rival ?? DEFAULT_ESTIMATOR;
 }
 
-/** The name of the signal that the estimator needs, if any. @throws ArgumentError for an unknown type */
+/**
+ * The name of the signal that the estimator needs; undefined if it needs none.
+ * @param list As for `declarationOf`
+ * @throws ArgumentError for an unknown type
+ */
 export function needOf(
   estimator: { readonly type: string },
   list?: readonly EstimatorDeclaration[],

@@ -27,7 +27,7 @@ export function withPlugins(lists: Lists, use: unknown): Lists {
   return use.reduce((added: Lists, value: unknown, i) => withPlugin(lists, added, value, `use[${i}]`), lists);
 }
 
-/** `standard` are the lists without plug-ins. */
+/** The lists with one more plug-in. `standard` are the lists without plug-ins. */
 function withPlugin(standard: Lists, lists: Lists, value: unknown, at: string): Lists {
   const plugin = requirePlugin(value, at);
   const requireNew = (name: string, shipped: readonly string[], all: readonly string[]) => {

@@ -7,7 +7,7 @@ const count = z.int().min(1);
 const topP = z.number().gt(0).max(1);
 const topK = z.int().min(0);
 
-/** A missing key leaves the choice to the other sampling settings. */
+/** Sampling settings of evaluations. A missing key leaves the choice to the other sampling settings. */
 export const evaluationSampling = z
   .strictObject({
     temperature: nonNegative.describe(

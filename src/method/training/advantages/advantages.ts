@@ -26,7 +26,10 @@ export interface TurnAdvantage {
 }
 
 export interface StepAdvantages {
-  /** The turns that policies learn from, by task and sample; within an episode in the estimator's order. */
+  /**
+   * The turns that policies learn from, in the order of tasks and samples. Within an episode they have the
+   * estimator's order.
+   */
   readonly turns: readonly TurnAdvantage[];
   readonly byTurn: ReadonlyMap<Turn, TurnAdvantage>;
   readonly episodes: readonly Episode[];
@@ -142,7 +145,9 @@ function agentRewardsOfSteps(episode: Episode): ReadonlyMap<string, ReadonlyMap<
   );
 }
 
-/** The reward of each step: its turns' own rewards minus their penalties. The last step also gets the outcome. */
+/**
+ * The reward of each step: its turns' own rewards minus their penalties. The last step also gets the outcome.
+ */
 function sumsOfSteps(turns: readonly Turn[], outcome: number): ReadonlyMap<number, number> {
   const last = turns.reduce((latest, turn) => Math.max(latest, stepOf(turn)), 0);
   const rewards = new Map([[last, outcome]]);

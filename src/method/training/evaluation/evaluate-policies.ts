@@ -86,7 +86,10 @@ export async function evaluatePolicies(run: EvaluatedRun, progress: EvaluationPr
   for (const news of progress.stops.afterEvaluation(event)) log.emit(news);
 }
 
-/** An episode whose reward failed is left out of all means and counted in `unscored`. Other failures are unsolved. */
+/**
+ * The event of an evaluation. An episode whose reward failed has no score: it is left out of all means, and counted in
+ * `unscored`. Other failed episodes count as unsolved.
+ */
 export function evaluationEvent(
   played: readonly EpisodeGroup[],
   { step, samples, level, by = [], prices = {} }: EvaluationRequest,
@@ -200,7 +203,10 @@ function passAt(scores: readonly (readonly number[])[]): Record<string, number> 
   return estimates;
 }
 
-/** The score of the most frequent answer, of several the first. An episode without an answer has no vote. */
+/**
+ * The score of the most frequent answer; among equally frequent answers, the first. An episode without an answer has no
+ * vote.
+ */
 function majorityScore(episodes: readonly Episode[]): number {
   const votes = new Map<string, { count: number; score: number }>();
   for (const episode of episodes) {
@@ -215,7 +221,9 @@ function majorityScore(episodes: readonly Episode[]): number {
   return best.score;
 }
 
-/** The outcome's field `answer`, if it has one: then the other fields do not matter. Otherwise the whole outcome. */
+/**
+ * The outcome's field `answer`, if it has one: then the other fields do not matter. Otherwise the whole outcome.
+ */
 function answerOf(outcome: unknown): string | undefined {
   const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
   return jsonText(answer);

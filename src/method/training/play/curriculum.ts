@@ -69,7 +69,10 @@ export function tasksByPrediction(
   return [...first, ...walked].slice(0, tasksPerStep);
 }
 
-/** Results by the curriculum's field, else by the part of a mixture. Undefined without both. */
+/**
+ * The results of each level of a step: by the curriculum's field, else by the part of a mixture. Undefined without
+ * both.
+ */
 export function levelsOf(
   groups: readonly EpisodeGroup[],
   { training }: Pick<Playing, 'training'>,

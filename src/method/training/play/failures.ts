@@ -34,7 +34,11 @@ export function failureText({ reason, message, stack }: Failure): string {
 export const allFailedText = (common: Failure): string =>
   `all episodes failed for the same reason: ${failureText(common)}`;
 
-/** @throws TrainingError without a scored episode, or if all failed for one reason that is not the agents' texts */
+/**
+ * Requires that an episode has a score, and that not all episodes failed for the same reason. Failures that the agents
+ * cause pass: they show the models' texts.
+ * @throws TrainingError
+ */
 export function requireWorking(groups: readonly Pick<EpisodeGroup, 'episodes'>[]): void {
   const common = commonFailure(groups);
   if (common !== undefined && !isOfAgents(common))

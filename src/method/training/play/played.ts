@@ -4,7 +4,10 @@ import type { OpenRun } from '../run/run-state.js';
 import type { ExtraRollouts } from '../run/signal.js';
 import type { Levels } from './curriculum.js';
 
-/** Whether no rollout had begun before the step's updates: a run resumed here equals the uninterrupted one. */
+/**
+ * Whether a run that resumes after this step equals the uninterrupted run: no rollout had begun before the step's
+ * updates.
+ */
 export const goesOnAfter = ({ staleness, training }: Pick<OpenRun, 'staleness' | 'training'>, step: number): boolean =>
   staleness === 0 || step % training.checkpointEvery === 0;
 

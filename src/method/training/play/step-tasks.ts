@@ -47,7 +47,7 @@ function checkedSet(source: string, split: Split, set: unknown): TaskSet {
   return tasks;
 }
 
-/** @throws TaskError */
+/** The task at an index. @throws TaskError */
 export function taskAt(tasks: TaskSet, index: number): Task {
   let task: unknown;
   try {
@@ -66,7 +66,7 @@ export function taskAt(tasks: TaskSet, index: number): Task {
 
 const isPromise = (value: unknown) => isObject(value) && typeof value.then === 'function';
 
-/** Undefined if the source has none. @throws TaskError */
+/** Draws a demonstration. Undefined if the source has none. @throws TaskError */
 export function drawTrace(source: TaskSource, random: RandomStream, split: Split): Trace | undefined {
   if (source.trace === undefined) return undefined;
   let trace: unknown;
@@ -91,7 +91,10 @@ function thrownBy(name: string, when: string, error: unknown): unknown {
   return Object.assign(new TaskError(message), { cause: error });
 }
 
-/** A pure function of the seed. A finite set is played in a new order every epoch; an endless set is drawn from. */
+/**
+ * The tasks of a step (1, 2, ...), a pure function of the seed. A finite set is played in a new order every epoch. From
+ * an endless set the tasks are drawn.
+ */
 export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: number): Task[] {
   const first = (step - 1) * count;
   const indexOf = (i: number) => {
@@ -108,7 +111,10 @@ export function tasksOfStep(tasks: TaskSet, seed: number, step: number, count: n
 /** The most characters of a problem in a message. */
 const SHOWN = 60;
 
-/** @throws TaskError if another problem has the id: the episodes of both would count as one task's */
+/**
+ * Adds a task to the tasks of a step, by their ids.
+ * @throws TaskError if another problem has the id: the episodes of both would count as one task's
+ */
 function addTask(known: Map<string, Task>, task: Task, source: string): void {
   const other = known.get(task.id);
   known.set(task.id, task);
@@ -130,7 +136,10 @@ interface EpochOrder {
 /** The order of a set's latest epoch: 4 bytes a task. */
 const latest = new WeakMap<TaskSet, EpochOrder>();
 
-/** Most steps are in the epoch of the step before, and drawing an order takes a second for some million tasks. */
+/**
+ * The indices of a finite set in the order of an epoch. Drawing the order takes a second for some million tasks, and
+ * most steps are in the same epoch as the previous step.
+ */
 export function epochOrder(tasks: TaskSet, seed: number, epoch: number): Uint32Array {
   const known = latest.get(tasks);
   if (known?.seed === seed && known.epoch === epoch && known.order.length === tasks.size) return known.order;
@@ -155,7 +164,10 @@ export function* furtherTasks(tasks: TaskSet, seed: number, step: number, taken:
   }
 }
 
-/** The first of a set, or of each of its parts: the same each time. @throws TaskError if two problems have one id */
+/**
+ * The first tasks of a set, or of each of its parts, for evaluation: the same tasks each time.
+ * @throws TaskError if two problems have one id: a comparison would take the episodes of one for the other's
+ */
 export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
   const of = (set: TaskSet): Task[] =>
     set.parts?.flatMap(of) ?? Array.from({ length: Math.min(count, set.size) }, (_, i) => taskAt(set, i));

@@ -52,14 +52,14 @@ export function recordAll<Subject, Part extends object>(
 
 type NamedNumbers = Readonly<Record<string, number>>;
 
-/** Each field is absent if no episode has any. */
+/** The means of the team's parts and metrics. Each field is absent if no episode has any. */
 export function namedMeans(episodes: readonly Episode[]): Pick<Step, 'parts' | 'metrics'> {
   const parts = episodes.map(({ score }) => score.parts);
   const metrics = episodes.map(({ score }) => score.metrics ?? {});
   return { ...presentAs('parts', partMeans(parts)), ...presentAs('metrics', meansByKey(metrics)) };
 }
 
-/** Over the episodes in which the agent's reward has parts. Absent if no episode has any. */
+/** The means of the parts of an agent's reward, over the episodes in which it has any. Absent if no episode has any. */
 export function agentPartMeans(episodes: readonly Episode[], agent: string): Pick<AgentStep, 'parts'> {
   const parts = episodes.map(({ score }) => score.agentParts?.[agent]).filter((named) => named !== undefined);
   return presentAs('parts', partMeans(parts));

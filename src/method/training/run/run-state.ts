@@ -40,7 +40,7 @@ export interface TrainingRun extends OpenRun {
 /** The receiver of events, episodes and checkpoints: a run's directory, or a page that shows a run. */
 export type RunLog = Pick<RunDirectory, 'emit' | 'writeStepEpisodes' | 'writeEvaluationEpisodes' | 'writeCheckpoint'>;
 
-/** @throws BackendError if the run has no model of this name */
+/** The backend of a model, to open models. @throws BackendError if the run has no model of this name */
 export function backendNamed({ backends }: Pick<OpenRun, 'backends'>, model: string): Backend {
   const backend = backends[model];
   if (backend === undefined) throw new BackendError(`the run has no model '${model}'`);

@@ -10,7 +10,10 @@ interface OpenedPolicies extends Pick<OpenRun, 'assignment' | 'backends' | 'weig
   readonly policies: Readonly<Record<string, PolicyHandle>>;
 }
 
-/** In the assignment's order. @param backendKeyOf A text that is equal for models on one backend */
+/**
+ * The models that a run trains, in the order of the assignment: the models that were opened as policies.
+ * @param backendKeyOf A text that is equal for models on one backend
+ */
 export function trainedModels(
   recipe: Pick<Recipe, 'policies' | 'loss' | 'lists'>,
   { assignment, backends, weights, policies }: OpenedPolicies,

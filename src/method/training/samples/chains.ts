@@ -84,7 +84,10 @@ export function countChains(episodes: readonly Episode[]): Readonly<Record<strin
   );
 }
 
-/** In the order of tasks and samples; within an episode in the canonical order of the chains' first turns. */
+/**
+ * A policy's turns of a step as chains, in the order of tasks and samples. Within an episode the chains have the
+ * canonical order of their first turns.
+ */
 export function learntChains(policy: string, groups: readonly EpisodeGroup[]): TurnChain[] {
   return groups
     .flatMap(({ episodes }) => episodes)

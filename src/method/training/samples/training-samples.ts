@@ -58,7 +58,10 @@ export function tokensByEpisode(
   return tokens;
 }
 
-/** A number for each response token of each turn [R], from rows [T] of a model. Equal chains are scored once. */
+/**
+ * One number for each response token of each turn [R], from a model that returns a row for each sample [T]. Chains with
+ * equal tokens are scored once.
+ */
 export async function scoreTurns(
   chains: readonly TurnChain[],
   score: (samples: readonly TrainingSample[]) => Promise<readonly Float32Array[]>,

@@ -79,7 +79,10 @@ export async function playBranches(
   return again.map(({ of }, i) => ({ of, episode: played[i]?.episodes[0] as Episode }));
 }
 
-/** The mean reward of each turn's alternatives; if all of them failed, the turn's own reward. */
+/**
+ * The mean reward of each turn's alternatives, with the rule about failed episodes. If all alternatives of a turn
+ * failed, the turn's own reward is its baseline.
+ */
 function branchBaselines(
   all: readonly Branched[],
   groups: readonly EpisodeGroup[],

@@ -22,7 +22,10 @@ export const criticValues: Signal = {
 /** The directory of a policy's critic in a checkpoint; no policy can have this name. */
 const directoryOf = (checkpoint: string, policy: string) => joinPath(checkpoint, `${policy}.critic`);
 
-/** Opens the critic of each policy: on the policy's weights, or from a checkpoint. @throws CheckpointError */
+/**
+ * Opens the critic of each policy: on the policy's weights, or from a checkpoint.
+ * @throws CheckpointError
+ */
 export async function openCritics(
   { trained }: Pick<OpenRun, 'trained'>,
   checkpoint: Checkpoint | undefined,

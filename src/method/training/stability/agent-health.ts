@@ -88,7 +88,10 @@ function pooledVariance(groups: readonly (readonly PlayedTurn[])[]): { variance:
   return { variance: squares / freedom, freedom };
 }
 
-/** By the team's reward without the cost of calls, which counts as a penalty. Right: the episodes succeed. */
+/**
+ * Groups of episodes by the team's reward without the cost of calls, which counts as a penalty; right is a group whose
+ * episodes succeed.
+ */
 export function groupKinds(groups: readonly EpisodeGroup[], weights?: PartWeights): GroupKinds {
   return kindsOf(
     groups.map(({ episodes }) => episodes),

@@ -34,7 +34,7 @@ export class Silence {
     return Object.fromEntries(this.#steps);
   }
 
-  /** Ignores a policy that waits while its critic learns. */
+  /** Returns the warnings after a step. Ignores a policy that waits while its critic learns. */
   judge(lesson: Lesson, updates: Updates): Warning[] {
     const waiting = Object.keys(updates).filter((policy) => Object.keys(updates[policy]?.agents ?? {}).length === 0);
     const learners = learnersOf(this.#settings).filter(([, policy]) => !waiting.includes(policy));

@@ -12,7 +12,10 @@ import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
 import type { Updates } from '../update/update-result.js';
 
-/** For agents whose sampler and trainer differ too much. Weights updated since they played must differ. */
+/**
+ * A warning for each agent whose sampler and trainer differ by more than the recipe allows. There is none for weights
+ * that were updated after they played, because their log-probs must differ.
+ */
 export function gapWarnings(
   { step, staleness = 0 }: Pick<Played, 'step' | 'staleness'>,
   updates: Updates,
@@ -30,7 +33,10 @@ export function gapWarnings(
     }));
 }
 
-/** For agents whose calls `play` does not wait for. In the first step only: some teams drop calls on purpose. */
+/**
+ * A warning for each agent whose calls `play` does not wait for. It is given in the first step: a mistake in a team
+ * shows there, and a team that drops calls on purpose reads it once.
+ */
 export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
   if (step !== 1) return [];
   const episodes = all.flatMap((group) => group.episodes);
@@ -66,7 +72,10 @@ export function failureRewards(
 /** The least number of episodes, and the correlation from which on two rewards are opposed. */
 const OPPOSED = { episodes: 16, correlation: -0.7 };
 
-/** For agents whose own reward falls when the team succeeds: its sign may be wrong. Given in the first step. */
+/**
+ * A warning for each agent whose own reward falls when the team succeeds: its sign may be wrong. It is given in the
+ * first step.
+ */
 export function opposedRewards({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
   if (step !== 1) return [];
   const whole = all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));

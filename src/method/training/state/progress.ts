@@ -25,7 +25,7 @@ const plain = <Value>(schema: z.ZodType<Value>, first: Value): Stateful<Value, V
 
 const numbers = z.record(z.string(), z.number()).default({});
 
-/** An empty record is omitted. */
+/** Numbers by name. An empty record is omitted. */
 const plainNumbers = (): Stateful<Readonly<Record<string, number>>, Readonly<Record<string, number>>> => ({
   ...plain<Readonly<Record<string, number>>>(numbers, {}),
   save: (value) => (Object.keys(value).length === 0 ? undefined : value),

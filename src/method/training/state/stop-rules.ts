@@ -107,7 +107,10 @@ export class StopRules {
     this.#counted = clock.seconds();
   }
 
-  /** @param turns All that were played in it, also in failed episodes and baselines */
+  /**
+   * Counts a step. Returns the event if the run ends because of it.
+   * @param turns All that were played in it, also in failed episodes and baselines
+   */
   afterStep(event: Pick<Step, 'step' | 'reward' | 'cost'>, turns: readonly Turn[]): EarlyStop | undefined {
     const { rewardFloor } = this.#settings.stopWhen ?? {};
     return this.#decide(event.step, () => {

@@ -22,7 +22,10 @@ import type { Progress } from '../state/progress.js';
 import type { Learnt } from '../update/update-policies.js';
 import type { StepPosition } from './play-step.js';
 
-/** @throws TrainingError if all episodes failed, and further steps would too; the step is recorded first */
+/**
+ * If all episodes of a step failed, and further steps would too, records the step and ends the run.
+ * @throws TrainingError then
+ */
 export async function refuseCommonFailure(
   { training, ...shown }: Pick<TrainingRun, 'training' | 'demonstrations' | 'warmStartShare'>,
   { failing }: Pick<Progress, 'failing'>,
@@ -42,7 +45,10 @@ export function advance(progress: Progress, { step, predictions }: StepPosition,
   progress.predictions = predictions;
 }
 
-/** @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike */
+/**
+ * Writes the events and the episodes of a step, and the warnings about it.
+ * @throws TrainingError if the run must end: its gradients are not numbers, or the recipe stops at a spike
+ */
 export async function recordStep(
   run: Pick<
     TrainingRun,

@@ -56,7 +56,10 @@ export class RolloutsAhead {
     return { ...played, ...staleness, seconds: clock.seconds() - started };
   }
 
-  /** Once the messages of the step's update are sent. The agents answer after `answerNext`, or in `next`. */
+  /**
+   * Begins the episodes after a step whose update computes now, once the messages of the update are sent. Their agents
+   * answer after `answerNext`, or in `next`.
+   */
   beginNext(position: StepPosition): void {
     if (this.#staleness > 0 || this.#run.executor.waits !== true) return;
     this.#due = position;

@@ -94,7 +94,10 @@ export function learningRateAt(
   return risen * (finalFraction + (1 - finalFraction) * left);
 }
 
-/** After the rise; the last update has `finalFraction`. @param total Updates of the run, if the schedule has none */
+/**
+ * The decay of policies and critics, after the rise. The last update has `finalFraction` of the rate.
+ * @param total Updates of the whole run, for a schedule without a number of its own
+ */
 export function decayAfterRise({ warmupSteps, schedule }: LearningRateSettings, total: number): Decay {
   const { updates = total } = schedule.type === 'constant' ? {} : schedule;
   return { from: Math.max(1, warmupSteps), to: updates };

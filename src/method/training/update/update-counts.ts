@@ -3,7 +3,10 @@ import type { CountsUpdates } from './update-policy.js';
 
 export class UpdateCounts {
   readonly #counts: Map<string, number>;
-  /** Steps before the first that this object has seen: checkpoints of earlier versions have no counts of them. */
+  /**
+   * The steps before the first step that this object has seen, if their updates were not counted. Checkpoints of
+   * earlier versions have no counts. Their models had updates in each step.
+   */
   #uncounted: number | undefined;
 
   /** @param kept The counts of a checkpoint; undefined before the first step, and for a checkpoint without counts */
@@ -12,7 +15,10 @@ export class UpdateCounts {
     if (kept !== undefined) this.#uncounted = 0;
   }
 
-  /** In the order of the names: policies update side by side, so the order of their counts is chance. */
+  /**
+   * The counts for a checkpoint, in the order of the names: policies update side by side, so the order of their counts
+   * is chance. Undefined before the first step.
+   */
   get state(): Readonly<Record<string, number>> | undefined {
     if (this.#uncounted === undefined) return undefined;
     return Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)));

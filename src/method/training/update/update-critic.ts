@@ -19,7 +19,11 @@ const LEAST_SPREAD = 1e-6;
 
 export type CriticUpdate = NonNullable<PolicyStep['critic']>;
 
-/** @param options.warn Receives a warning for a gradient that was not a number */
+/**
+ * One update (or several epochs and mini-batches) of a policy's critic.
+ * @param options.warn Receives a warning for a gradient that was not a number
+ * @returns undefined if the policy has no critic
+ */
 export async function updateCritic(
   { name, critic }: Pick<Learner, 'name' | 'critic'>,
   { seed, step, steps }: UpdatePosition,

@@ -17,7 +17,7 @@ import { type CountsUpdates, type SpikeLimits, updatePolicy } from './update-pol
 import type { PolicyUpdate, Updates } from './update-result.js';
 
 export interface Learnt {
-  /** A policy without a turn has an empty list. */
+  /** The turns that each policy learnt from. A policy without a turn has an empty list. */
   readonly turns: readonly LearnerTurns[];
   readonly advantages: StepAdvantages;
   /** The measured inflation by agent. Empty unless the recipe measures it in this step. */
@@ -73,7 +73,10 @@ export async function updatePolicies(
   return Object.fromEntries(updates.flat());
 }
 
-/** Counts the step if the policy waits. Other steps do not count: its critic learns when its agents are called. */
+/**
+ * Whether a policy still waits for its critic in this step, which is counted then. The critic learns in steps that call
+ * an agent of the policy, so other steps do not count.
+ */
 function waits(learner: Learner, counts: CountsUpdates): boolean {
   const steps = `${learner.name}.critic.ahead`; // no policy can have this name
   const waited = counts.of(steps, 1);

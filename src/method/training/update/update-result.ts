@@ -9,7 +9,10 @@ export const LOSS_TERMS = [
   'importanceBeyond',
 ] as const satisfies readonly (keyof LossTerms)[];
 
-/** Norms: before clipping, means over the optimiser's steps. Metrics: over measured tokens, absent without any. */
+/**
+ * The result of a step's update for one agent. Norms are before clipping, and means over the optimiser's steps. Metrics
+ * are over the tokens that the mini-batches measured, and absent if there are none.
+ */
 export interface AgentUpdate extends LossTerms {
   /** Undefined if the backend reports only the policy's norm, and several agents share the policy. */
   readonly gradientNorm: number | undefined;
@@ -27,9 +30,14 @@ export interface AgentUpdate extends LossTerms {
 }
 
 export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
-  /** The largest norm of the optimiser's steps, so that a skipped step shows. Undefined if a norm was not reported. */
+  /**
+   * The largest norm of the optimiser's steps, so that a skipped step shows. Undefined if a norm was not reported.
+   */
   readonly gradientNorm: number | undefined;
-  /** `skipped`: one step's norm was above the limit. `dropped`: one gradient was no number, or the backend failed. */
+  /**
+   * The result of the optimiser's steps: all `applied`; one `skipped`, because its norm was above the limit; or one
+   * `dropped`, because its gradient was not a number or the backend failed.
+   */
   readonly outcome: 'applied' | 'skipped' | 'dropped';
   readonly agents: Readonly<Record<string, AgentUpdate>>;
   /** The ratios of a turn's tokens in the last update that used it, if the step's episodes are written to disk. */

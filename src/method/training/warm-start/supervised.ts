@@ -20,7 +20,10 @@ import { decayFromStart, learningRateAt } from '../update/mini-batches.js';
 const REPORT_EVERY = 50;
 /** Demonstrations in the held-out loss. */
 const HELD_OUT = 128;
-/** Steps submitted before the first is awaited: the next batch is prepared during the computation. */
+/**
+ * The number of steps that are submitted before the first is awaited, so that the next batch is prepared during the
+ * computation.
+ */
 const IN_FLIGHT = 4;
 /** The agent of samples that pass through the trunk alone. */
 const NO_AGENT = '';
@@ -39,7 +42,10 @@ interface Taught {
   readonly isTrunk: boolean;
 }
 
-/** `share: 'base'`: one base learns from all traces and is copied. Else each policy learns from its own agents'. */
+/**
+ * Trains the policies of a run on traces. With `share: 'base'` one base learns from all traces and is copied into every
+ * policy. Otherwise each policy learns from the traces of its own agents.
+ */
 export async function trainWarmStart(
   run: WarmStartedRun,
   settings: WarmStartSettings,
@@ -136,7 +142,10 @@ interface TraceReader {
   readonly context: number;
 }
 
-/** A pure function of seed and step. @throws TaskError if a demonstration does not fit the model's context */
+/**
+ * The demonstrations of a step, a pure function of seed and step.
+ * @throws TaskError if a demonstration does not fit the model's context
+ */
 export function traceBatch(
   { sources, systemPrompts }: DemonstrationSource,
   { agents, tokenizer, context }: TraceReader,

@@ -99,7 +99,10 @@ export function warmStartHash(run: OpenRun, settings: WarmStartSettings, numbers
   });
 }
 
-/** Log-probs and a gradient's norm at the first weights: another version of the engine may round differently. */
+/**
+ * Log-probs and a gradient's norm at the first weights. Another version of the engine may round differently, and its
+ * warm start would differ. Nothing is learnt here.
+ */
 async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise<number[]> {
   const numbers: number[] = [];
   for (const policy of run.trained.filter((model) => model.learnsDemonstrations)) {

@@ -128,7 +128,10 @@ function onPolicy(loss: AnyLoss): unknown {
   return [gradients, aggregate, Math.min(1, correctionOf(loss)?.cap ?? 1)];
 }
 
-/** Without effect if all ratios are 1 (one update a step): the loss equals the one with the setting's default. */
+/**
+ * The settings of a loss that change nothing if all ratios are 1: each step makes one update, with the weights that
+ * played. They are found by comparing the loss with the one that has the setting's default.
+ */
 function idleLossSettings(
   settings: ReturnType<typeof lossSettings>,
   { losses, ownLosses }: Pick<Recipe['lists'], 'losses' | 'ownLosses'>,

@@ -110,7 +110,10 @@ function failed({ task, sample }: PlayRequest, { reason, message }: PlayerGoneEr
 /** The memory limit of a thread's objects in MB; a team that needs more has a leak. */
 const MOST_MEMORY_MB = 2048;
 
-/** A thread waits a little longer before it gives the code up: a message within this time says that it returned. */
+/**
+ * The time that the code of an aborted episode has to return. A thread waits a little longer before it gives that code
+ * up, so its message within this time says that the code has returned.
+ */
 const RETURN_MS = 900;
 
 interface Audience {

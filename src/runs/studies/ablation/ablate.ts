@@ -196,7 +196,7 @@ interface Comparison {
   readonly record: AblationRecord;
 }
 
-/** @throws RecipeError */
+/** The runs of the options, each with its recipe. @throws RecipeError */
 function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
   const { set = [], seeds = 5, firstSeed = 1, warmStartSeed } = options;
   const { definition, name } = loaded;
@@ -223,7 +223,10 @@ function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison 
   return { variants, runs: planned.map((run) => ({ ...run, recipe: resolve(run.overrides) })), record };
 }
 
-/** `together` at once. Runs with one warm start wait until the first of them has written it to the cache. */
+/**
+ * Trains the runs, `together` at once. Runs with one warm start wait until the first of them has written it to the
+ * cache.
+ */
 async function performAll(
   setup: AblationSetup,
   runs: readonly ResolvedRun[],
@@ -250,7 +253,9 @@ interface AblationSetup {
   readonly host: Host;
 }
 
-/** Trains or resumes one run to its end. A run that fails has a summary too. Only an interruption is an error. */
+/**
+ * Trains or resumes one run to its end. A run that fails has a summary too. Only an interruption is an error.
+ */
 async function perform(
   { place, loaded, directory, host }: AblationSetup,
   planned: ResolvedRun,
@@ -286,7 +291,7 @@ async function perform(
   return summaryOf(planned, await run.events(), failure);
 }
 
-/** The run's lane opens when its warm start is in the cache. */
+/** The caller's functions as a listener to one run. The run's lane opens when its warm start is in the cache. */
 function listenerOf(
   planned: PlannedRun,
   { onEvent, onProgress, onNotice }: AblateOptions,
@@ -302,7 +307,7 @@ function listenerOf(
   };
 }
 
-/** @throws RunError if the directory holds another run */
+/** Requires that a directory is free or holds the same run. @throws RunError if it holds another run */
 async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
   const { record } = await RunDirectory.open(path);

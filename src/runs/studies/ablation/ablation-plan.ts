@@ -55,7 +55,10 @@ export function comparedOf({ vary = [], variants = [] }: ComparedOptions): Compa
 const isList = <T>(words: Readonly<Record<string, T>> | readonly string[]): words is readonly string[] =>
   Array.isArray(words);
 
-/** Reads `advantage.type=grpo,drmas`. Brackets, braces and quotes protect commas. @throws RecipeError */
+/**
+ * Reads `advantage.type=grpo,drmas`. Commas inside brackets, braces and quotes belong to a value.
+ * @throws RecipeError
+ */
 export function parseVariation(text: string): Compared['vary'][number] {
   const at = text.indexOf('=');
   const key = text.slice(0, Math.max(0, at)).trim();
@@ -65,7 +68,10 @@ export function parseVariation(text: string): Compared['vary'][number] {
   return { key, values };
 }
 
-/** Parses `long=warmStart.steps=800,training.steps=20`; a name alone is the unchanged recipe. @throws RecipeError */
+/**
+ * Parses `long=warmStart.steps=800,training.steps=20`: a name and its overrides. A name alone is the unchanged recipe.
+ * @throws RecipeError
+ */
 export function parseBundle(text: string): Variant {
   const at = text.indexOf('=');
   const name = (at < 0 ? text : text.slice(0, at)).trim();
@@ -144,7 +150,7 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   );
 }
 
-/** If two variants would get the same name, they get numbers. */
+/** The variants' names as directory names. If two variants would get the same name, they get numbers. */
 function directoryNames(variants: readonly Variant[]): string[] {
   const plain = variants.map(({ name }) => name.replaceAll(/[^A-Za-z0-9._+]+/g, '-').replaceAll(/^-+|-+$/g, ''));
   return plain.map((name, i) =>

@@ -102,7 +102,10 @@ class Stage {
   }
 }
 
-/** Creates no file and asks nobody. @throws RecipeError, TaskError, RunError with the wrong value */
+/**
+ * Resolves the request and reads the tasks. It creates no file and asks nobody.
+ * @throws RecipeError, TaskError, RunError with the wrong value
+ */
 export async function requestDemonstrations(
   source: string,
   given: Speaker | undefined,

@@ -47,7 +47,11 @@ export type Speaker =
       readonly isPerson: boolean;
     };
 
-/** A function, or what `frozen` returns. @throws RunError, RecipeError */
+/**
+ * The speaker that a module's default export is: a function, or what `frozen` returns.
+ * @param file The module, for errors
+ * @throws RunError, RecipeError
+ */
 export function speakerOfModule(file: string, value: unknown): Speaker {
   if (typeof value === 'function') return { type: 'answers', name: file, answer: value as Answerer, isPerson: false };
   if (!isObject(value) || typeof value.type !== 'string')
@@ -61,7 +65,11 @@ export function speakerOfModule(file: string, value: unknown): Speaker {
   return { type: 'model', name: file, spec, complete: complete as CompleteText };
 }
 
-/** In the form of a model's reply; undefined leaves the task out. @throws RunError for a value of another form */
+/**
+ * An answer in the form of a model's reply; undefined if the task is to be left out.
+ * @param place The speaker, for errors
+ * @throws RunError for a value of another form
+ */
 export function replyOf(answer: unknown, place: string): TextReply | undefined {
   if (answer === undefined || answer === null) return undefined;
   if (typeof answer === 'string') return { text: answer };

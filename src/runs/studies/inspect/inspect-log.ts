@@ -29,7 +29,9 @@ import type { Log } from './collect-turns.js';
 
 export interface LoggedAgent extends Omit<AgentRewards, 'groupSpread'> {
   readonly penalised: number;
-  /** Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns. Null if no group has enough spread. */
+  /**
+   * Lemma 4.2 by task-wide statistics over episodes (GRPO) and over turns. Null if no group has enough spread.
+   */
   readonly inflation: { readonly byEpisodes: number | null; readonly byTurns: number | null };
   /** The share of its squared GRPO scores that its own rewards explain, 0..1. Null if there are too few turns. */
   readonly ownShare: number | null;
@@ -94,7 +96,7 @@ function advantagesByStep({ batch, steps }: Log, estimator: MethodEstimator): Ad
   return all;
 }
 
-/** @throws ArgumentError with the possible names */
+/** The estimator of this name, if a log is enough to compute it. @throws ArgumentError with the possible names */
 export function comparableEstimator(name: string): MethodEstimator {
   const estimator = comparableEstimators.find(({ type }) => type === name);
   if (estimator !== undefined) return estimator;

@@ -154,7 +154,10 @@ function rolloutsOfVerifiers(row: LogRow): Recognised | undefined {
   return { name: 'verifiers rollouts (prime-rl)', fields, notices: [] };
 }
 
-/** verl's `rollout_data_dir/<step>.jsonl` (verl-project/verl, verl/trainer/ppo/ray_trainer.py, pull request 916). */
+/**
+ * verl's `rollout_data_dir/<step>.jsonl` (facts from verl-project/verl, verl/trainer/ppo/ray_trainer.py and pull
+ * request 916).
+ */
 function generationsOfVerl(row: LogRow): Recognised | undefined {
   if (!('input' in row && 'output' in row) || typeof row.score !== 'number') return undefined;
   const fields = { task: 'input', reward: 'score', ...optional(row, { step: 'step' }) };

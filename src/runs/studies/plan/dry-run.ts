@@ -68,7 +68,9 @@ export interface RunPlan {
   readonly tokens: TokenBudget & { readonly warmStart: number };
   /** Undefined if the model's sizes are not known here. */
   readonly policies: Readonly<Record<string, PolicyPlan | undefined>>;
-  /** Bytes in this process: bases that adapters share, keys and values, and the total. Absent if a server computes. */
+  /**
+   * Bytes in this process: bases that adapters share, keys and values, and the total. Absent if a server computes.
+   */
   readonly memory?: MemoryPlan['total'];
   /** The same by device, if policies are placed on several. */
   readonly memoryByDevice?: Readonly<Record<string, NonNullable<MemoryPlan['total']>>>;
@@ -209,7 +211,10 @@ async function rehearse(
   }
 }
 
-/** Its answers repeat tokens of the prompt, so that its tokenizer decodes them, or fit a schema that it demands. */
+/**
+ * A model whose answers repeat tokens of the prompt, so that its tokenizer can decode them. If the prompt demands JSON
+ * of a schema, its answer fits: the program reads it, and calls the agents that come next.
+ */
 function rehearsed({ tokenizer, context }: KnownModel): PlayableHandle {
   let turn = 0;
   const jsonFor = (prompt: readonly number[]) => {

@@ -24,7 +24,10 @@ export interface RunForecast extends RunPlan {
   readonly played?: ProbeReport;
 }
 
-/** Writes only the warm start's cache. @throws the errors of opening a run; the signal's reason if interrupted */
+/**
+ * Forecasts a recipe's run. Writes nothing but the warm start's cache. Played figures replace counted ones.
+ * @throws the errors of opening a run; the signal's reason if interrupted
+ */
 export async function forecastRun(
   requested: Recipe,
   host: Host,

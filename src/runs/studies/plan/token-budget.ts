@@ -57,7 +57,7 @@ function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
 export const evaluationEpisodes = (recipe: Recipe): number =>
   evaluationRounds(recipe).reduce((sum, { rounds, episodes }) => sum + rounds * episodes, 0);
 
-/** Agents that were never called are included. */
+/** The use of each agent in played episodes. Agents that were never called are included. */
 export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<string, AgentUse> {
   const turns = episodes.flatMap((episode) => episode.turns);
   return Object.fromEntries(
@@ -124,7 +124,10 @@ function played({ calls, promptTokens, responseTokens }: AgentUse, epochs: numbe
   return { read, written, trained: epochs * (read + written) };
 }
 
-/** Without tasks that a filter plays as replacements. @param evaluated The use in evaluations, if it differs */
+/**
+ * The budget of a run. Tasks that a filter plays as replacements are not counted.
+ * @param evaluated The use in evaluations, if it differs from training
+ */
 export function tokenBudget(
   recipe: Recipe,
   use: Readonly<Record<string, AgentUse>>,

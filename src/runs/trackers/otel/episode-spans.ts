@@ -15,7 +15,7 @@ interface Options {
   readonly texts: boolean;
 }
 
-/** Each episode is a separate trace. */
+/** The episodes of a run. Each is a separate trace. */
 export class EpisodeSpans {
   readonly #api: OtelApi;
   readonly #tracer: Api.Tracer;

@@ -12,7 +12,10 @@ import type { AgentSpeaker, Question } from '../read-answer.js';
 import type { ForeignAskOptions, MeasurePrompt, PromptLimit, RolloutContext } from '../rollout-context.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 
-/** Characters of the longest tokens (runs of spaces): longer prompts are refused before tokenising takes seconds. */
+/**
+ * Characters of the longest tokens that vocabularies have (runs of spaces). A prompt that would be too long even in
+ * tokens of this length is refused before it is tokenised, which takes seconds for megabytes.
+ */
 const LONGEST_TOKEN = 128;
 
 export interface ConfiguredAgent extends AgentSpeaker {
@@ -42,7 +45,10 @@ export class CallPrompts {
     this.#turns = turns;
   }
 
-  /** For prompts that repeat the turn. Later ones continue from the whole, so ids of a cut prompt are not kept. */
+  /**
+   * Remembers the ids of a turn that was read from a prompt, for the prompts that repeat it. A later prompt continues
+   * from the whole conversation, so the ids of a prompt that was cut are not remembered.
+   */
   add(turn: Turn, { encoded, request }: Pick<CallPrompt, 'encoded' | 'request'>): void {
     if (encoded !== undefined && request.cut === undefined) this.#conversations.add(turn, encoded);
   }
@@ -98,7 +104,9 @@ export class CallPrompts {
   };
 
   /**
-   * With the response's beginning if drmas writes it. @throws the tokenizer's error; DialectError for a foreign call
+   * The model's input ids for these messages within the agent's limit, with the beginning of the response if drmas
+   * writes it.
+   * @throws the tokenizer's error, or a DialectError for a foreign call
    */
   #idsOf(
     {

@@ -20,7 +20,10 @@ export const QUESTIONS = 'drmas.blocked';
 
 /** The questions of the watchdog. It asks them on top of the code that the watched thread runs. */
 export interface Questions {
-  /** The code that runs. Until the next beat, signals have their default effect, as nothing else hears them. */
+  /**
+   * The code that runs. Signals get their default effect then, which ends the process: nothing else hears them. The
+   * listeners come back with the next beat.
+   */
   look(): Look;
   /** Ends the process with exit code 1. */
   end(): void;

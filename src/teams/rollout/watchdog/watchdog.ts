@@ -36,7 +36,10 @@ const MB = 2 ** 20;
 
 let shared: SharedCounters | undefined;
 
-/** @returns a promise that waits for the first look; without it the watch begins a moment later */
+/**
+ * Watches this process from now on.
+ * @returns a promise that waits for the first look; without it the watch begins a moment later
+ */
 export async function enableWatchdog({ tellAfterMs = 5_000 }: WatchdogOptions = {}): Promise<void> {
   if (shared !== undefined) return;
   const numbers = new Int32Array(new SharedArrayBuffer(NUMBERS * Int32Array.BYTES_PER_ELEMENT));
@@ -59,7 +62,11 @@ export async function enableWatchdog({ tellAfterMs = 5_000 }: WatchdogOptions = 
   await ready;
 }
 
-/** Returns a function that ends the watch. @param endAfterMs The longest that code may run without returning */
+/**
+ * Begins to watch a rollout, if the process has a watchdog. @param endAfterMs the longest that code may run without
+ * returning
+ * @returns a function that ends the watch
+ */
 export function watchTeams(endAfterMs: number): () => void {
   if (shared === undefined) return () => {};
   const numbers = shared;
@@ -102,7 +109,10 @@ function listenAgain(): void {
   for (const [name, listener] of waiting.splice(0)) process.on(name, listener);
 }
 
-/** Without the listeners of `exit`, which may be a team's, and without waiting for a debugger, the watchdog. */
+/**
+ * Ends the process without the listeners of `exit`, which may be a team's and would run while all else is stopped.
+ * Node would say that it waits for a debugger, which is the watchdog.
+ */
 function exitAtOnce(code: number): void {
   closeSync(STDERR);
   (process as unknown as { reallyExit(code: number): void }).reallyExit(code);

@@ -293,7 +293,10 @@ function longestText(data: unknown, deepest = 6): string {
     .reduce((longest, text) => (text.length > longest.length ? text : longest), '');
 }
 
-/** With a warning that counts the held-out ones. @throws TaskError if none is left */
+/**
+ * The demonstrations of tasks that are not held out, with a warning that counts the others.
+ * @throws TaskError if none is left
+ */
 function withoutHeldOut(
   { numbers, at }: Rows,
   questions: ReadonlySet<string>,

@@ -197,7 +197,10 @@ interface TaskFile {
   readonly name: string;
 }
 
-/** @throws TaskError naming file and row */
+/**
+ * The tasks of files, one a row, as a set with this name.
+ * @throws TaskError naming file and row
+ */
 export async function readTasks<Data>(
   name: string,
   files: readonly [TaskFile, ...TaskFile[]],
@@ -285,7 +288,10 @@ async function tasksOf<Data>(
   return { tasks, questions, warnings: unanswered.length === 0 ? [] : [left] };
 }
 
-/** An id that another collection has gets the prefix `data_source`: NQ and HotpotQA both begin with `train_0`. */
+/**
+ * Makes ids distinct. If another collection has taken a row's id, the id begins with the name of the row's collection,
+ * its `data_source`: files that join collections, such as NQ and HotpotQA, number each of them from `train_0`.
+ */
 function distinctIds() {
   const places = new Map<string, Where>();
   const owners = new Map<string, unknown>();

@@ -148,7 +148,10 @@ function splitIn(part: string, wanted: string): string | undefined {
   return Object.keys(WORDS).find((split) => WORDS[split]?.some((word) => words.includes(word)));
 }
 
-/** Sorted by path. @throws TaskError with the configurations, the splits or the files that there are */
+/**
+ * The files of the split, sorted by path.
+ * @throws TaskError with the configurations, the splits or the files that there are
+ */
 function chosenFiles(
   dataset: string,
   names: readonly string[],

@@ -26,7 +26,10 @@ export const stepText = ({ operator, operand }: Step, index: number): string =>
 
 export const chainQuestion = ({ start, steps }: Chain): string => twoDigits(start) + steps.map(stepText).join('');
 
-/** A step that would leave 0..top is drawn again, operator and operand, so `*` is rarer than one draw in five. */
+/**
+ * Draws a random chain. A step that would leave 0..top is drawn again, operator and operand, so `*` is rarer than its
+ * share of the draws, one in five.
+ */
 export function drawChain(random: RandomStream, length: number, top: number): Chain {
   const start = random.integer(1, top);
   const steps: Step[] = [];

@@ -24,7 +24,7 @@ interface Draft {
   readonly total: number;
 }
 
-/** `draw` returns a chain of the wanted split. */
+/** Draws a demonstration of one of the two agents. `draw` returns a chain of the wanted split. */
 export function demonstration(
   random: RandomStream,
   settings: DemonstrationSettings,

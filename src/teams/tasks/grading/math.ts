@@ -57,7 +57,10 @@ function sameReading(answer: string, target: string): boolean {
   return readings(answer).some((one) => targets.some((other) => same(one, other)));
 }
 
-/** X and x are one variable, unless the answer has both. e and i are not variables. */
+/**
+ * The text with its variables in lower case, since X and x are spellings of one variable. If an answer has both, they
+ * are two variables, and the text stays as it is; e and i are not variables.
+ */
 function inOneCase(text: string): string {
   const variable = /(?<![A-Za-z\\])(?:\\[A-Za-z]+|[A-DF-HJ-Z](?![A-Za-z]))/g;
   const lower = new Set(text.match(/(?<![A-Za-z\\])[a-z](?![A-Za-z])/g));

@@ -161,7 +161,7 @@ const exactly = ({ re, im }: Complex): Value => ({ re, im, error: 0 });
 
 const operations = { '+': add, '-': subtract, '*': multiply, '/': divide, '^': power };
 
-/** NaN if it has none there. */
+/** The expression's value at a place; NaN if it has none there. */
 export function valueAt(expression: Expression, place: Place): Value {
   if (expression.type === 'number') return exactly(real(Number(expression.digits)));
   if (expression.type === 'name') return exactly(valueOfName(expression.name, place));
@@ -202,7 +202,10 @@ function errorOf(operator: '+' | '-' | '*' | '/', left: Value, right: Value): nu
   return operator === '*' ? a * right.error + b * left.error : (left.error + (a / b) * right.error) / b;
 }
 
-/** Up to rounding, relative to size and to cancelled terms, or `margin` times that. Not finite: agrees with none. */
+/**
+ * Whether two values agree up to rounding, relative to their size and to the terms that cancelled, or up to `margin`
+ * times as much. A value that is not finite agrees with none.
+ */
 export function agree(a: Complex & Partial<Value>, b: Complex & Partial<Value>, margin = 1): boolean {
   const scale = Math.max(sizeOf(a), sizeOf(b));
   const tolerance = Math.max(TOLERANCE * scale, a.error ?? 0, b.error ?? 0);

@@ -131,7 +131,10 @@ const PRIME = (1n << 61n) - 1n;
 /** The largest exponent that is multiplied out. */
 const MAX_EXPONENT = 1_000_000n;
 
-/** By algebra: names, roots, other functions and powers are unknowns. It sees every digit, unlike floating point. */
+/**
+ * Whether two expressions are equal by algebra: names, roots, other functions and powers with other exponents stand for
+ * unknowns. It sees every digit, where floating point does not.
+ */
 export function sameAlgebra(a: Expression, b: Expression): boolean {
   const value = residue(a, 0);
   return value !== undefined && value === residue(b, 0);

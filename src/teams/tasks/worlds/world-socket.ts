@@ -98,7 +98,10 @@ export class WorldSocket {
     });
   }
 
-  /** After the answers to all earlier ones. @throws WorldError with the server's code, or without such an answer */
+  /**
+   * Sends a message after the answers to all earlier ones, and returns the data of its answer.
+   * @throws WorldError with the server's code, or if no answer of the type comes
+   */
   request<Type extends 'observation' | 'state' | 'mcp'>(
     type: Type,
     message: Readonly<Record<string, unknown>>,

@@ -30,7 +30,10 @@ function hasOneThought(text: string): boolean {
   return open.length === 2 && close.length === 2 && text.indexOf('<think>') < text.indexOf('</think>');
 }
 
-/** The boxed answer after the thought; empty if the box stands elsewhere. A text without a box is invalid. */
+/**
+ * The boxed answer after the thought, which the original grades; empty if the box stands elsewhere. A text without a
+ * box is invalid.
+ */
 export const paperSolution: Parser<string> = (text) => {
   if (extractBoxed(text) === null) return undefined;
   return extractBoxed(text.split('</think>')[1] ?? text) ?? '';
@@ -44,7 +47,10 @@ export function shownVerdict(text: string): string {
 
 export const inTags = (word: string): string => `<verify>${word}</verify>`;
 
-/** The first of the words in tags, else the first word. Without tags or with Chinese characters it is penalised. */
+/**
+ * The first of the words that occurs in tags. A text with none of them counts as the first word. A verdict without
+ * tags, or with Chinese characters, is used and penalised.
+ */
 export const paperVerdict =
   <const Word extends string>(words: readonly [Word, Word], shown: (text: string) => string): UsingParser<Word> =>
   (text) => {
@@ -52,7 +58,10 @@ export const paperVerdict =
     return usedUnless(firstTagged(text, 'verify') !== undefined && !hasChinese(text), value);
   };
 
-/** Between the first tags. Without one block of thought, or with Chinese, penalised; without the tags invalid. */
+/**
+ * The text between the first tags, which may be empty. Without exactly one block of thought, or with Chinese
+ * characters, it is used and penalised; without the tags it is invalid.
+ */
 export const paperTagged =
   (name: string): UsingParser<string> =>
   (text) => {

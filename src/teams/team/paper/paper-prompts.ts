@@ -31,7 +31,9 @@ At the end of your output, you MUST provide your verdict within <verify> </verif
 (1) <verify>approve</verify> if all steps and the final answer are correct.
 (2) <verify>reject</verify> if you detect any issue.`;
 
-/** @param context The outputs of the team so far, as `outputOf` writes them */
+/**
+ * The message to an agent of the math team. @param context The outputs of the team so far, as `outputOf` writes them
+ */
 export function paperMathPrompt(agent: 'solver' | 'verifier', question: string, context: string): string {
   const task = `You are a member of an expert multi-agent team tasked with solving the math problem.
 The team's math problem is: ${question}

@@ -250,7 +250,9 @@ export class EpisodeError extends DrmasError {
   }
 }
 
-/** Raised when training cannot continue, such as after three NaN steps in a row. The last checkpoint is intact. */
+/**
+ * Raised when training cannot continue, such as after three NaN steps in a row. The last checkpoint is intact.
+ */
 export class TrainingError extends DrmasError {
   readonly exitCode = 1;
 }

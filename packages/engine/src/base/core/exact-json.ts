@@ -69,7 +69,10 @@ function parsed(text: string, number: (digits: string) => unknown): unknown {
 export const parseExactly = (text: string): unknown =>
   parsed(text, (digits) => (String(Number(digits)) === digits ? Number(digits) : new NumberText(digits)));
 
-/** Parses JSON like `JSON.parse`; integers that a number would round become a bigint. @throws SyntaxError */
+/**
+ * Parses JSON like `JSON.parse`, except for integers that a number would round: they become a bigint.
+ * @throws SyntaxError
+ */
 export const parseWithBigInts = (text: string): unknown =>
   parsed(text, (digits) =>
     WHOLE.test(digits) && !Number.isSafeInteger(Number(digits)) && digits.length <= MOST_DIGITS

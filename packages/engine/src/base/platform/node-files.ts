@@ -157,7 +157,9 @@ function withPath(error: unknown, path: string): unknown {
   return Object.assign(error, { path });
 }
 
-/** Creates parents too. The recursion of `mkdir` itself never ends below /proc, where it always fails. */
+/**
+ * Creates a directory and its parents. The recursion of `mkdir` itself never ends below /proc, where it always fails.
+ */
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path);

@@ -15,7 +15,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const here = createRequire(import.meta.url);
 const drmas = drmasAround(dirname(fileURLToPath(import.meta.url))) ?? here;
 
-/** Resolves as the package `drmas` in a folder around this one: a clone, or an installation with its own engine. */
+/**
+ * Resolves as the package `drmas` in a folder around this one: a clone, or an installation with an engine of its own.
+ */
 function drmasAround(folder: string): NodeJS.Require | undefined {
   const manifest = join(folder, 'package.json');
   if (existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).name === 'drmas')

@@ -43,7 +43,10 @@ export interface FootprintRequest {
   readonly recompute: boolean;
 }
 
-/** Adapters share their base and its key-value cache. @throws BackendError for int8 on a base that is not in blocks */
+/**
+ * Memory of a run. All adapters on a base share the base and its key-value cache.
+ * @throws BackendError for a policy in int8 whose base is not in blocks
+ */
 export function memoryPlan(
   { recompute }: { readonly recompute: boolean },
   planned: readonly PlannedPolicy[],
@@ -152,7 +155,10 @@ function packedAdapterFloats(config: DecoderConfig, adapter: AdapterSettings): n
   return matrices.reduce((sum, { inputs, outputs, width }) => sum + width * (inputs + outputs), 0);
 }
 
-/** Numbers of 4 bytes: activations that each layer keeps, buffers of the backward pass, one layer of a prompt. */
+/**
+ * Memory for a batch of rows: the activations that each layer keeps for the backward pass, the buffers of the backward
+ * pass itself, and one layer of a prompt. Numbers of 4 bytes.
+ */
 function activationFloats(
   config: DecoderConfig,
   adapter: AdapterSettings | undefined,

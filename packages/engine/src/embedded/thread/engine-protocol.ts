@@ -8,7 +8,10 @@ import type { SamplerResult } from '../../model/decoder/sampling/decoder-sampler
 import type { Engine } from './engine.js';
 import type { Transferred } from './transferred.js';
 
-/** Called by name and answered once; the methods of sampling have separate messages. */
+/**
+ * The engine's methods that are called by name and answered once. The methods of sampling are not among them: they
+ * have separate messages.
+ */
 export type EngineMethod = Exclude<keyof Engine, 'submit' | 'cancel' | 'busy' | 'tick'>;
 
 export type EngineArguments<M extends EngineMethod> = Parameters<Engine[M]>;

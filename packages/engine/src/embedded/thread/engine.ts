@@ -62,7 +62,10 @@ export class Engine {
   readonly #kernels: Kernels;
   readonly #options: DecoderOptions;
   readonly #policies = new Map<number, ResidentPolicy>();
-  /** Models that adapters adapt, or that sample without one. They never change; policies with equal bases share one. */
+  /**
+   * Models that adapters adapt, or that sample without an adapter. They never change. Policies with equal bases share
+   * one.
+   */
   readonly #bases = new Map<number, { readonly weights: BaseWeights; readonly memory: OwnMemory }>();
   readonly #critics = new Map<number, ResidentCritic>();
   /** Ticks go through them in this order. */
@@ -82,7 +85,10 @@ export class Engine {
     this.#incoming = new IncomingStates(kernels);
   }
 
-  /** A model that is not trained, random or zeros to load into. Returns whether its matrices come in blocks. */
+  /**
+   * A model that is not trained: with random weights from a seed, or zeros to load into. Returns whether its matrices
+   * come in blocks.
+   */
   createBase(id: number, config: DecoderConfig, first: RandomStart | BaseKind): boolean {
     const memory = ownMemory(this.#kernels);
     try {
@@ -338,7 +344,9 @@ const MOST_AT_ONCE = 2 ** 20;
 /** Starts a SHA-256. */
 type StartHash = () => { update(bytes: Uint8Array): unknown; digest(form: 'hex'): string };
 
-/** SHA-256 of the weights as float32, in the engine's order, whatever files and number types hold them. */
+/**
+ * SHA-256 of a decoder's weights as float32, in the engine's order: the same whatever files and number types hold them.
+ */
 async function weightsHash(kernels: Kernels, tensors: DecoderTensors, startHash: StartHash): Promise<string> {
   const hash = startHash();
   const widened = new Float32Array(MOST_AT_ONCE);

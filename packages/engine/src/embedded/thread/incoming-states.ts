@@ -17,7 +17,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { type Floats, isInBfloat16, isOnHost, type WeightMemory } from '../../tensor/memory.js';
 import type { OptimizerHeader } from '../stored-state.js';
 
-/** Models of all kinds in an engine have different numbers. */
+/** The model that a state belongs to. Models of all kinds in an engine have different numbers. */
 export interface StateOwner {
   readonly kind: 'base' | 'policy' | 'critic';
   readonly id: number;

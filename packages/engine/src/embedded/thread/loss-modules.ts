@@ -9,7 +9,10 @@ export type ImportModule = (url: string) => Promise<Readonly<Record<string, unkn
 
 type Loss = ForwardBackwardOptions['loss'];
 
-/** Functions do not cross to another thread. @throws BackendError for a user's loss without a module */
+/**
+ * The loss as a message can carry it: functions do not cross to another thread.
+ * @throws BackendError for a user's loss without a module
+ */
 export function lossForThread(loss: Loss): Loss {
   if (loss.type !== 'own') return loss;
   const { settings, module } = loss;

@@ -25,10 +25,16 @@ import type { Floats } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { PolicyState } from '../stored-state.js';
 
-/** A whole decoder, alone or with adapters of agents; an adapter on a base that was created before; or that base. */
+/**
+ * The shape of a policy: a whole decoder, alone or with adapters of agents, an adapter on a base that was created
+ * before, or that base alone.
+ */
 export type PolicyShape = DecoderConfig | TrunkShape | { readonly base: number; readonly adapter?: AdapterSettings };
 
-/** By precision, then by the weights that they read (a base's for all adapters on it), in order of creation. */
+/**
+ * The samplers of an engine by precision, then by the weights that they read: a policy's weights, or a base's weights
+ * for all adapters on it. They are in order of creation.
+ */
 export type EngineSamplers = Readonly<Record<Precision, Map<BaseWeights, DecoderSampler>>>;
 
 interface PublishedVersion {
@@ -150,7 +156,10 @@ export class ResidentPolicy {
     return [place.key, ...agents.map((agent) => agentKey(place, agent))];
   }
 
-  /** @throws BackendError if agents have adapters and this is none of them */
+  /**
+   * The name of a version in its sampler for a request of an agent.
+   * @throws BackendError if agents have adapters and this is none of them
+   */
   keyFor(place: PublishedVersion, agent: string | undefined): string {
     const { trained } = this.model.weights;
     if (!(trained instanceof TrunkWeights)) return place.key;
@@ -159,7 +168,7 @@ export class ResidentPolicy {
     throw new BackendError(`policy '${this.name}' has adapters of ${names}; the request is of ${agent ?? 'no agent'}`);
   }
 
-  /** @throws ArgumentError while it is sampled */
+  /** Ends the policy and frees its memory. @throws ArgumentError while it is sampled */
   end(samplers: EngineSamplers): void {
     const places = [...this.#published, ...this.#spare];
     for (const place of places) for (const key of this.#keys(place)) place.sampler.unload(key);
@@ -220,7 +229,10 @@ export class ResidentPolicy {
     this.model.optimizer.reset();
   }
 
-  /** @throws NonFiniteError naming policy and tensor, so that such numbers are not saved */
+  /**
+   * Copies of the weights and, if `optimizer` is true, of the optimiser's state.
+   * @throws NonFiniteError naming policy and tensor, so that such numbers are not saved
+   */
   async state({ optimizer }: { readonly optimizer: boolean }): Promise<PolicyState> {
     const { model } = this;
     await naming(`policy '${this.name}'`, () => model.requireFinite({ optimizer }));

@@ -6,7 +6,10 @@ const OPTIONAL = ['referenceLogprobs', 'proximalLogprobs'] as const;
 type Rest = Pick<TrainingSample, 'temperature' | 'policyVersion' | 'agent' | 'episodeTokens' | 'spans'>;
 type OptionalField = { readonly [Name in (typeof OPTIONAL)[number]]?: Float32Array };
 
-/** All samples share one buffer per field, so that they can be transferred without copying. */
+/**
+ * Samples as a message to the engine's thread. All samples share one buffer per field, so that they can be transferred
+ * without copying.
+ */
 export interface SampleBatch {
   readonly lengths: Int32Array; // [S]
   readonly tokens: Int32Array; // [sum of lengths], and so on

@@ -30,7 +30,7 @@ export const ratioBounds = ({ clip, clipLow = clip, clipHigh = clip }: ClipBound
   high: 1 + clipHigh,
 });
 
-/** @throws ArgumentError for a bound out of range */
+/** The clipped surrogate with these settings. @throws ArgumentError for a bound out of range */
 export function clippedToken(clips: ClipBounds): TokenLoss {
   const { clip, clipLow = clip, clipHigh = clip, dualClip = Number.POSITIVE_INFINITY } = clips;
   requireBounds({ clip, clipLow, clipHigh });

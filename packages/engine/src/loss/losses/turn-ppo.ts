@@ -18,7 +18,9 @@ export const turnPpo = defineLoss({
   token: clippedToken,
 });
 
-/** ST-PPO (Li et al. 2025, arXiv 2511.20718): the ratios of Turn-PPO, divided as S-PPO divides. */
+/**
+ * ST-PPO (Li et al. 2025, arXiv 2511.20718): the ratios of Turn-PPO, divided as S-PPO divides.
+ */
 export const stPpo = defineLoss({
   type: 'st-ppo',
   schema: { ...clipSettings, ...aggregate('seq-mean-token-mean') },

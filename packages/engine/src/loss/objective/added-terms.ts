@@ -1,4 +1,7 @@
-/** Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer. */
+/**
+ * Terms beside the policy loss: coefficient · Σ_rows weight(row) · Σ_tokens value / normalizer, as the policy loss adds
+ * up.
+ */
 import { ArgumentError } from '../../errors.js';
 import { countTokens, rowWeight, type TokenNumbers, type WeighedRow } from '../aggregate.js';
 import type { LossKind } from '../define-loss.js';

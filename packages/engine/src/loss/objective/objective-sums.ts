@@ -44,7 +44,7 @@ export interface Objective {
   begin(score: () => readonly Float32Array[]): ObjectiveSums;
 }
 
-/** The caller adds the samples one by one. */
+/** The sums of an objective. The caller adds the samples one by one. */
 export interface ObjectiveSums {
   /**
    * Adds the sample at this position of `samples` to the sums, each once, in order.

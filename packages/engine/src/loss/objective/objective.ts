@@ -218,7 +218,10 @@ function tokenRatios(loss: AnyLoss, sample: TrainingSample, logprobs: Float32Arr
   return noted;
 }
 
-/** The cross-entropy of every written token, whatever its advantage: each token's gradient is -1 / normalizer. */
+/**
+ * The objective of supervised learning: the cross-entropy of every written token, whatever its advantage. Each token's
+ * gradient is -1 / normalizer.
+ */
 function demonstrations(samples: readonly TrainingSample[], normalizer: number): Objective {
   return {
     samples,

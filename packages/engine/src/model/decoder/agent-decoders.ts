@@ -32,7 +32,7 @@ export class AgentDecoders {
     );
   }
 
-  /** @throws ArgumentError for an agent without an adapter */
+  /** Computes the log-probs of sequences. @throws ArgumentError for an agent without an adapter */
   async score(sequences: readonly AgentSequence[]): Promise<SequenceScores> {
     return this.#joined(sequences, (part) => this.#decoder(part.agent).score(part.sequences));
   }

@@ -72,7 +72,10 @@ export class CriticModel {
     return rows;
   }
 
-  /** @param upstream d loss / d values ([T]) from the values of the sequence at `index` */
+  /**
+   * Adds the gradient of a loss.
+   * @param upstream d loss / d values ([T]) from the values of the sequence at `index`
+   */
   async accumulate(
     sequences: readonly Sequence[],
     upstream: (index: number, values: Float32Array) => ArrayLike<number>,
@@ -90,7 +93,9 @@ export class CriticModel {
     await this.#decoder.throughHead(sequences, backward, this.#trunk.gradientTensors);
   }
 
-  /** Clips by the norm of both gradients together, updates trunk and head, clears the gradients (`clippedStep`). */
+  /**
+   * Clips by the norm of both gradients together, updates trunk and head, and clears the gradients (see `clippedStep`).
+   */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
     const result = await clippedStep(this.#kernels, [this.#trunk, this.#head], settings);
     if (result.applied) this.trunkChanged();

@@ -61,7 +61,10 @@ interface ScoredPass extends TrunkPass {
   readonly scores: TokenScores;
 }
 
-/** Computes with the given weights, one call after the other: its working memory is allocated once and reused. */
+/**
+ * A decoder that computes with the given weights, one call after the other: its working memory is allocated once and
+ * reused.
+ */
 export class Decoder {
   readonly config: DecoderConfig;
   readonly #kernels: Kernels;
@@ -90,12 +93,15 @@ export class Decoder {
     this.#trunk = new LayerStack(kernels, this.arena, weights, this.#precision);
   }
 
-  /** @throws ArgumentError when a sequence does not fit the context */
+  /** Computes the log-probs of sequences. @throws ArgumentError when a sequence does not fit the context */
   score(sequences: readonly Sequence[]): Promise<SequenceScores> {
     return this.#run(sequences, 'nothing', () => {});
   }
 
-  /** The logits after every token: [T, vocabSize]. @throws ArgumentError when `tokens` do not fit the context */
+  /**
+   * Computes the logits after every token of one sequence: [T, vocabSize].
+   * @throws ArgumentError when it does not fit the context
+   */
   async logits(tokens: Int32Array): Promise<Float32Array> {
     const { vocabSize } = this.config;
     // The last token of a sequence gets no row, so a token is appended whose value has no effect.

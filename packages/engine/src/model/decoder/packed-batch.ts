@@ -33,7 +33,10 @@ export interface PackedBatch {
   readonly inverseTemperature: Floats; // [N]
 }
 
-/** Some sequences of a tree as attention reads them, E rows in all; it gives back the N that no earlier one has. */
+/**
+ * Some sequences of a tree, for attention: it reads them one after another with all their rows, E in all, and gives
+ * back the N rows that no earlier sequence has.
+ */
 export interface Branches {
   readonly sequences: number; // B
   readonly starts: Integers; // [B + 1], places among the E rows

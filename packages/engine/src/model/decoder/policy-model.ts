@@ -1,4 +1,6 @@
-/** A policy's model: a decoder, or an adapter on one, that scores sequences and is trained on a loss's gradient. */
+/**
+ * A policy's model: a decoder, or an adapter on one, that scores sequences and is trained on the gradient of a loss.
+ */
 
 import type { DecoderConfig } from '../../contract/architecture.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
@@ -26,9 +28,9 @@ import {
 
 /**
  * A decoder that is trained, alone or with adapters of agents, an adapter that is trained on a base that is not, or a
- * base that only scores. Memory that only training needs is allocated when training begins, and for the trained weights
- * only. A base that only scores has no trained weights: every member that reads or changes those throws an
- * ArgumentError.
+ * base that only scores. Memory that
+ * only training needs is allocated when training begins, and for the trained weights only. A base that only scores has
+ * no trained weights: every member that reads or changes those throws an ArgumentError.
  */
 export class PolicyModel {
   readonly config: DecoderConfig;
@@ -169,7 +171,10 @@ export class PolicyModel {
   }
 }
 
-/** Seeds lie far apart, so that agents of runs with neighbouring seeds have no first weights in common. */
+/**
+ * The seed of the first weights of an agent's adapter, from that of all. Seeds lie far apart, so that agents of runs
+ * with neighbouring seeds have no first weights in common.
+ */
 export const adapterSeed = (seed: number, agent: number): number => seed + 1000 * agent;
 
 const trunkOf = (trained: DecoderWeights | TrunkWeights): DecoderWeights =>

@@ -29,7 +29,10 @@ import {
 } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
 
-/** Tensors that the decoder lacks are left out. @throws ArgumentError when the sizes do not match `config` */
+/**
+ * The places of a checkpoint's tensors in the engine's buffers; tensors that the decoder lacks are left out.
+ * @throws ArgumentError when the sizes of `tensors` do not match `config`
+ */
 export function decoderPlaces<Matrices extends WeightMemory, Vectors extends Floats>(
   tensors: DecoderTensors<Matrices, Vectors>,
   config: DecoderConfig,

@@ -30,7 +30,9 @@ export interface DescribedModel {
   readonly config: DecoderConfig;
   /** The ids that end a text; empty when the file names none. */
   readonly stopTokens: readonly number[];
-  /** The number format of the weights according to the file, such as `bfloat16`; undefined if the file names none. */
+  /**
+   * The number format of the weights according to the file, such as `bfloat16`; undefined if the file names none.
+   */
   readonly dtype: string | undefined;
   /** The formats of the matrices if products can read all of them in the blocks of the file. */
   readonly blocks?: BlockFormats | undefined;
@@ -180,7 +182,10 @@ export function readConfig(json: unknown, file = 'config.json'): DescribedModel 
   };
 }
 
-/** @throws CheckpointError when the ids in a config.json or generation_config.json are malformed */
+/**
+ * Reads the ids that end a text from the parsed contents of a config.json or generation_config.json.
+ * @throws CheckpointError when they are malformed
+ */
 export function readStopTokens(json: unknown, file: string): readonly number[] {
   const ids = parseWith(stopTokensFile, json, file).eos_token_id;
   return typeof ids === 'number' ? [ids] : (ids ?? []);
@@ -188,7 +193,10 @@ export function readStopTokens(json: unknown, file: string): readonly number[] {
 
 export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids : (ids[0] ?? null));
 
-/** In float32, of the family that has the decoder's features, in the form of transformers 4, which 5 reads as well. */
+/**
+ * The contents of a config.json for a decoder in float32, of the family that has its features. It has the form of
+ * transformers 4, which transformers 5 reads as well.
+ */
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
   const isLfm2 = family === 'lfm2';

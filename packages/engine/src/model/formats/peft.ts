@@ -35,7 +35,10 @@ const configFile = z.looseObject({
   use_rslora: z.boolean().nullish(),
 });
 
-/** @throws CheckpointError naming the key and the expected value, or the feature that is not supported */
+/**
+ * Reads the parsed contents of an adapter_config.json.
+ * @throws CheckpointError naming the key and the expected value, or the feature of the adapter that is not supported
+ */
 export function readAdapterConfig(json: unknown, file = ADAPTER_CONFIG): AdapterDescription {
   const raw = parseWith(configFile, json, file);
   refuseVariants(raw, file);
@@ -193,7 +196,10 @@ export async function readAdapterDescription(files: Files, directory: string): P
   return readAdapterConfig(await readJson(files, file), file);
 }
 
-/** @throws CheckpointError when a tensor is missing, of another shape, or unknown */
+/**
+ * Opens an adapter's weights and checks the shapes of their tensors.
+ * @throws CheckpointError when a tensor is missing, of another shape, or unknown
+ */
 export async function openAdapterWeights(
   files: Files,
   directory: string,

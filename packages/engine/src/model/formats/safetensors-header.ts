@@ -26,7 +26,10 @@ export const LENGTH_BYTES = 8;
 /** The longest header that the format allows. */
 const LONGEST_HEADER = 100_000_000;
 
-/** The length of the header in bytes. @throws CheckpointError when a file of `size` bytes is too short for it */
+/**
+ * Reads the length of the header in bytes from the first bytes of a file of `size` bytes.
+ * @throws CheckpointError when the file is too short for it
+ */
 export function headerLength(first: Uint8Array, size: number, file: string): number {
   if (first.length < LENGTH_BYTES) {
     throw new CheckpointError(`${file}: expected at least 8 bytes of header length, found ${first.length}`);

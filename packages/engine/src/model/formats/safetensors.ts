@@ -85,7 +85,9 @@ function* parts(entries: readonly [string, unknown][], tensors: readonly TensorP
   }
 }
 
-/** Large enough that the cost of a read call does not matter, small compared to a model. */
+/**
+ * The default size of a piece: large enough that the cost of a read call does not matter, small compared to a model.
+ */
 const PIECE_BYTES = 2 ** 22;
 
 /**
@@ -129,12 +131,12 @@ export async function readTensor(tensor: StoredTensor): Promise<Float32Array> {
   return data;
 }
 
-/** @throws CheckpointError as `pieces` does */
+/** Reads a tensor into its place. @throws CheckpointError as `pieces` does */
 export async function readInto(place: TensorPlace, tensor: StoredTensor): Promise<void> {
   for await (const piece of tensor.pieces()) putPiece(place, piece);
 }
 
-/** @throws CheckpointError when it is missing or has another shape */
+/** The tensor with this name. @throws CheckpointError when it is missing or has another shape. */
 export function requireTensor<T extends { readonly shape: readonly number[] }>(
   tensors: ReadonlyMap<string, T>,
   { name, shape }: TensorShape,

@@ -31,7 +31,9 @@ export function putPiece({ name, shape, data, stride }: TensorPlace, { dtype, fi
   else bitsOf(data).set(bits, first);
 }
 
-/** The tensor in float32 and in the order of files: a copy, or the place's own buffer if it has this form. */
+/**
+ * The tensor in float32 and in the order of files: a copy, or the place's own buffer if it has this form.
+ */
 export function takeTensor({ name, shape, data, stride }: TensorPlace): NamedTensor {
   if (stride === undefined && !isBfloat16(data)) return { name, shape, data };
   const columns = rowLength(shape);
@@ -48,7 +50,9 @@ type Bits = Uint32Array | Uint16Array;
 const bitsOf = (data: WeightArray): Bits =>
   isBfloat16(data) ? data : new Uint32Array(data.buffer, data.byteOffset, data.length);
 
-/** Rows that are read side by side: so many cache lines stay in the cache while columns are written as rows. */
+/**
+ * The rows that are read side by side: so many cache lines stay in the cache while their columns are written as rows.
+ */
 const BLOCK = 32;
 
 /** target[c · targetStride + r] = source[r · sourceStride + c], widened if only the source is in bfloat16. */

@@ -72,7 +72,10 @@ function listedById(tokens: Readonly<Record<string, unknown>>): Record<string, u
   return Object.fromEntries(Object.entries(tokens).map(([content, id]) => [String(id), { content }]));
 }
 
-/** With special tokens that only special_tokens_map.json names, and tokens of added_tokens.json if it lists none. */
+/**
+ * tokenizer_config.json, with the special tokens that only special_tokens_map.json names, and the tokens of
+ * added_tokens.json if it lists none.
+ */
 async function readConfig(files: Files, directory: string): Promise<unknown> {
   const config = await readJson(files, `${directory}/tokenizer_config.json`);
   if (!isObject(config)) return config;

@@ -19,7 +19,10 @@ export function parseWith<T>(schema: z.ZodType<T>, value: unknown, file: string,
 /** Texts, which stay as they are, and the numbers of Python that JSON has not. */
 const PYTHON_NUMBERS = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
 
-/** Python's infinities as numbers that are read as infinite, its NaN as a text, which no reader of a number takes. */
+/**
+ * The text with Python's infinities as numbers that are read as infinite, and its NaN as a text, which no reader of a
+ * number takes.
+ */
 const withoutPythonNumbers = (text: string): string =>
   text.replace(PYTHON_NUMBERS, (part) => (part === 'NaN' ? '"NaN"' : part.replace(/^(-?)Infinity$/, '$11e999')));
 
@@ -36,7 +39,9 @@ export function parseJson(text: string, file: string): unknown {
   }
 }
 
-/** @throws CheckpointError naming the path when that cannot be determined */
+/**
+ * Whether a file or directory exists at `path`. @throws CheckpointError naming the path when that cannot be determined
+ */
 export function isThere(files: Files, path: string): Promise<boolean> {
   return readOrRefuse(path, () => files.exists(path));
 }

@@ -5,7 +5,10 @@ import { isList, isMap, keyOf, Tuple, truthy, typeName, type Value } from './val
 
 const TOKEN = /[ \t\n\r]*(?:("(?:[^"\\]|\\.)*")|(-?\d+)(\.\d+)?([eE][+-]?\d+)?|(true|false|null)|([{}[\],:]))/y;
 
-/** JSON that `JSON.parse` accepts, as values of a template. @throws SyntaxError */
+/**
+ * Reads JSON that `JSON.parse` accepts as values of a template.
+ * @throws SyntaxError for other texts
+ */
 export function readJson(text: string): Value {
   JSON.parse(text);
   TOKEN.lastIndex = 0;

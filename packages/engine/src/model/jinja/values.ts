@@ -2,7 +2,10 @@
 import type { Budget } from './budget.js';
 import { floatText, quoted } from './python-text.js';
 
-/** `undefined` is jinja2's Undefined, null None, a bigint an int, a number a float, a Map a dict, an array a list. */
+/**
+ * `undefined` is jinja2's Undefined, `null` is None, a bigint is an int and a number is a float, a Map is a dict and an
+ * array is a list.
+ */
 export type Value =
   | undefined
   | null

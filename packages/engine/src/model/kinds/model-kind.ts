@@ -2,7 +2,10 @@ import type { z } from 'zod';
 import type { Tokenizer } from '../../nouns.js';
 import type { OtherModelInput, OtherModelSpec } from '../model-spec.js';
 
-/** All that the program asks about models that are no decoders: no text, and no learning from demonstrations. */
+/**
+ * A kind of model that is no decoder: all that the program asks about its models. They write no text and learn from no
+ * demonstrations.
+ */
 export interface ModelKind<
   Spec extends OtherModelSpec = OtherModelSpec,
   Input extends OtherModelInput = OtherModelInput,

@@ -37,7 +37,7 @@ export interface OptimizerDeclaration<
   step(kernels: Kernels, memory: StepMemory, settings: z.output<Schema>): void;
 }
 
-/** A row in optimizers/index.ts makes it known. */
+/** Declares an optimiser; a row in optimizers/index.ts makes it known. */
 export const defineOptimizer = <const Type extends string, Schema extends z.ZodType<OptimizerSettings>>(
   declaration: OptimizerDeclaration<Type, Schema>,
 ): OptimizerDeclaration<Type, Schema> => declaration;

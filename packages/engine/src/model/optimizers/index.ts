@@ -14,7 +14,7 @@ export const optimizerTypes: readonly string[] = optimizers.map(({ type }) => ty
 /** The default optimiser. */
 export const defaultOptimizer = adamw.type;
 
-/** @throws ArgumentError for an unknown optimiser */
+/** The optimiser of that name. @throws ArgumentError for an unknown one */
 export function optimizerNamed(type: string): OptimizerDeclaration {
   const optimizer: OptimizerDeclaration | undefined = optimizers.find((one) => one.type === type);
   if (optimizer !== undefined) return optimizer;

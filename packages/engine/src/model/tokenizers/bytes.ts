@@ -5,7 +5,9 @@ import { requireWellFormed } from './well-formed.js';
 
 /** The number of bytes, which are the first ids. */
 export const BYTES = 256;
-/** Their ids follow the 256 bytes. No text is encoded as one: only `chat` and the model write them. */
+/**
+ * The special tokens, whose ids follow the 256 bytes. No text is encoded as one: only `chat` and the model write them.
+ */
 export const MARKERS = ['<|pad|>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>'] as const;
 const END = BYTES + MARKERS.indexOf('<|end|>');
 const header = {

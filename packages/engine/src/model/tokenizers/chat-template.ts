@@ -1,4 +1,7 @@
-/** Rendering of chat templates: programs of others, from downloaded models, whose work and output are bounded. */
+/**
+ * Rendering of chat templates, which come with downloaded models: programs of others, whose work and output are
+ * bounded.
+ */
 import { Budget } from '../jinja/budget.js';
 import { globals } from '../jinja/globals.js';
 import { Interpreter } from '../jinja/interpreter.js';

@@ -86,7 +86,10 @@ function specialToken(value: unknown): string | undefined {
   return typeof value.content === 'string' ? value.content : undefined;
 }
 
-/** The only template, or the one named `default` and, for conversations with tools, the one named `tool_use`. */
+/**
+ * The chat templates of a tokenizer: its only one, or the one named `default` and, for conversations with tools, the
+ * one named `tool_use`.
+ */
 function templatesOf({ chatTemplate: file, config: { chat_template: value } }: HuggingFaceSpec) {
   const only = file ?? (typeof value === 'string' ? value : undefined);
   const named = (name: string): string | undefined => {

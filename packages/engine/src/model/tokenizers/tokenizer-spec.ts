@@ -80,7 +80,7 @@ export type TextTokenizerSpec = SymbolsSpec | BytesSpec | HuggingFaceSpec;
 /** A tokenizer as plain data, for recipe.json and checkpoints. */
 export type TokenizerSpec = TextTokenizerSpec | ChoicesSpec;
 
-/** @throws TokenizerError naming each wrong key and its expected value */
+/** Validates a tokenizer's description. @throws TokenizerError naming each wrong key and its expected value */
 export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   const parsed = tokenizerSpec.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -88,7 +88,7 @@ export function parseTokenizerSpec(value: unknown): TokenizerSpec {
   throw new TokenizerError(issuesText(issues));
 }
 
-/** @throws TokenizerError for the names of a table of choices too */
+/** The same of a language model. @throws TokenizerError for the names of a table of choices too */
 export function parseTextTokenizerSpec(value: unknown): TextTokenizerSpec {
   const spec = parseTokenizerSpec(value);
   if (spec.type === 'choices') throw new TokenizerError('tokenizer: a table of choices reads and writes no text');

@@ -2,7 +2,10 @@ import type { TextWithCalls, WrittenCall } from './tool-format.js';
 
 const [OPEN, CLOSE] = ['<tool_call>', '</tool_call>'];
 
-/** Calls are between `<tool_call>` and `</tool_call>`, content before the first, only white space after the last. */
+/**
+ * Takes the calls out of a response that has each between `<tool_call>` and `</tool_call>`: the content comes before
+ * the first, and nothing but white space follows.
+ */
 export function callsInBlocks(
   text: string,
   read: (block: string) => WrittenCall | undefined,

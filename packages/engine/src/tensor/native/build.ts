@@ -83,7 +83,10 @@ const PROCESSOR = 'processor';
 const checksumPath = (path: string) => `${path}.sha256`;
 export const checksum = (content: Uint8Array) => createHash('sha256').update(content).digest('hex');
 
-/** A truncated library (from a full disk) could crash the process that loads it, so its checksum is compared first. */
+/**
+ * Whether a file has the content that was written. A truncated library (from a full disk) could crash the process that
+ * loads it, so its checksum is compared first.
+ */
 export async function isIntact(path: string): Promise<boolean> {
   try {
     const [content, expected] = await Promise.all([readFile(path), readFile(checksumPath(path), 'utf8')]);

@@ -107,7 +107,10 @@ interface CompiledSet {
   readonly again: () => Promise<NoKernels | undefined>;
 }
 
-/** Compiles what the cache lacks for this processor, and loads nothing. @throws if the cache cannot be written to */
+/**
+ * Compiles the sets that requests need on this processor, unless the cache holds them. It does not load them.
+ * @throws if the cache cannot be written to
+ */
 export async function compileSets(
   requests: readonly SetRequest[],
   options: Omit<NativeOptions, 'threads' | keyof SetRequest>,

@@ -18,7 +18,10 @@ export const PREBUILT_MANIFEST = 'manifest.json';
 
 export const prebuiltDirectory = (): string => join(dirname(shippedSources()), 'prebuilt');
 
-/** On Linux it depends on the C library, which only the attempt tells: an addon linked to another does not load. */
+/**
+ * The addons that may run on a system. On Linux that depends on its C library, which only the attempt tells: one that
+ * was linked to another does not load.
+ */
 function namesFor(platform: string, architecture: string): string[] {
   const base = `${platform}-${architecture}`;
   return platform === 'linux' ? [`${base}-glibc.node`, `${base}-musl.node`] : [`${base}.node`];

@@ -102,7 +102,9 @@ export const linear: HostKernels['linear'] = ({ out, x, packed, rows, inputs, ou
   }
 };
 
-/** xᵀ dOut: a linear layer whose rows are the columns of x; the sum over rows has the fixed order of `linear`. */
+/**
+ * xᵀ dOut is a linear layer whose rows are the columns of x; the sum over rows then has the fixed order of `linear`.
+ */
 export const linearWeightGradient: HostKernels['linearWeightGradient'] = ({
   dWeight,
   x,

@@ -12,7 +12,10 @@ export const rmsNorm: HostKernels['rmsNorm'] = ({ out, inverse, x, gain, rows, w
   }
 };
 
-/** With s = 1 / sqrt(mean(x²) + epsilon), g = gain · dOut: dx = s g − x s³ mean(g x), dGain = Σ_rows dOut x s. */
+/**
+ * With s = 1 / sqrt(mean(x²) + epsilon) and g = gain · dOut: dx = s g − x s³ mean(g x), dGain = Σ over rows of dOut x
+ * s.
+ */
 export const rmsNormBackward: HostKernels['rmsNormBackward'] = ({ dx, dGain, dOut, x, gain, inverse, rows, width }) => {
   const gainSums = new Float64Array(width);
   for (let row = 0; row < rows; row++) {

@@ -1,4 +1,7 @@
-/** The used part of JavaScript's WebAssembly interface, which TypeScript declares only together with the DOM. */
+/**
+ * The part of JavaScript's WebAssembly interface that is used here. TypeScript declares that interface only together
+ * with the DOM.
+ */
 
 export interface Memory {
   readonly buffer: SharedArrayBuffer;

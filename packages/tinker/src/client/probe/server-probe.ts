@@ -155,7 +155,9 @@ async function nativeLosses(
 
 type SamplingProfile = Pick<ServerProfile, 'promptLogprobs' | 'loggedTemperature' | 'snapshotIsolation'>;
 
-/** Log-probs that should be equal differ by less in low precision; a temperature of 1/2 changes them by more. */
+/**
+ * Log-probs that should be equal differ by less than this in low precision. A temperature of 1/2 changes them by more.
+ */
 const EQUAL_LOGPROBS = 0.15;
 const LEARNING_RATE = 1e-2;
 

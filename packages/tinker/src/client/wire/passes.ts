@@ -55,7 +55,10 @@ export async function sendPasses(model: RemoteModel, inputs: readonly PassInput[
   return submitted;
 }
 
-/** From replies to requests that were sent in chunks. @throws TinkerError `malformed` if one is missing */
+/**
+ * The log-probs in the replies to requests that were sent in chunks.
+ * @throws TinkerError `malformed` if one is missing
+ */
 export async function rowsOf(
   submitted: readonly Submitted[],
   chunks: readonly (readonly { readonly tokens: Int32Array }[])[],

@@ -21,7 +21,10 @@ export interface ProductForm {
   readonly bByK: boolean;
   /** B is in bfloat16. */
   readonly bInBfloat16: boolean;
-  /** Factors are rounded to bfloat16 (exact products), and of each pair the second is added first, as on the CPU. */
+  /**
+   * Factors are rounded to bfloat16, whose products are exact in float32, and of each pair of products the second is
+   * added first, as the CPU kernels do.
+   */
   readonly inBfloat16: boolean;
   /** The bias or residual, and the second product, of `linearOnto`. */
   readonly onto?: Onto;

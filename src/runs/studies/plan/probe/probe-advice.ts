@@ -29,7 +29,10 @@ const NEARLY_ALL = 0.95;
 const MOST = 0.5;
 const FEW = 0.3;
 const HARDLY_ANY = 0.05;
-/** A turn among G siblings normalised by its group has at most (G - 1) / sqrt(G): 2.5 for 8, 7.7 for 61. */
+/**
+ * The largest advantage of a turn among G siblings that its own group normalises: (G - 1) / sqrt(G), 2.5 for 8, 7.7 for
+ * 61.
+ */
 const LARGE = 10;
 
 /** The advice about a recipe, most important first. Empty if nothing prevents learning. */

@@ -67,11 +67,17 @@ export interface ProbeFindings {
   readonly tasks: number;
   readonly groupSize: number;
   readonly episodes: number;
-  /** Mean over tasks (`successOf`), with a bootstrap interval over tasks. `best`: the mean of each task's best. */
+  /**
+   * Mean success over tasks (`successOf`), with a bootstrap interval over tasks. `best` is the mean of each task's
+   * best.
+   */
   readonly success: { readonly mean: number; readonly low: number; readonly high: number; readonly level: number };
   readonly best: number;
   readonly reward: number;
-  /** `signal`: a turn has an advantage under the recipe's estimator. `penaltiesOnly`: only penalties differ. */
+  /**
+   * Counts of groups by outcome. `signal`: a turn has an advantage under the recipe's estimator. `penaltiesOnly`: only
+   * penalties differ.
+   */
   readonly groups: {
     readonly count: number;
     readonly mixed: number;

@@ -58,7 +58,10 @@ export interface ProbeReport extends ProbeFindings {
   readonly worthwhile: boolean;
   readonly advice: readonly Advice[];
   readonly projection: RunProjection;
-  /** The best, the worst, and one with an invalid output or many turns. Advantages are by the recipe's estimator. */
+  /**
+   * The best episode, the worst, and one with an invalid output or many turns. Advantages are by the recipe's
+   * estimator.
+   */
   readonly examples: readonly StoredEpisode[];
 }
 

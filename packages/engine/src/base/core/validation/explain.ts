@@ -136,7 +136,9 @@ function bare(schema: z.core.$ZodType): z.core.$ZodType {
   return wrapped ? bare(schema.def.innerType) : schema;
 }
 
-/** The schema of the value at `path`; in a union that of the member that the value's discriminator names. */
+/**
+ * The schema of the value at `path`. In a union it is the schema of the member that the value's discriminator names.
+ */
 function schemaAt(schema: z.core.$ZodType, root: unknown, path: Path): z.core.$ZodType | undefined {
   let current: z.core.$ZodType | undefined = bare(schema);
   let value = root;

@@ -148,7 +148,9 @@ class LinePieces {
 
 const isFilled = ({ text }: TextPiece) => text.trim() !== '';
 
-/** Cuts an array at its commas, so that errors can name an entry's line. JSON.parse reads what lies between them. */
+/**
+ * Cuts an array at its commas, so that errors can name an entry's line. JSON.parse reads the text between the commas.
+ */
 class ArrayPieces {
   readonly #file: string;
   readonly #entry: Entry;

@@ -87,7 +87,7 @@ function foreignHost({ url, headers }: Request, { access, allowedHosts = [] }: S
 /** `none` is an action of the user, such as typing an address. */
 const OWN: ReadonlySet<string> = new Set(['same-origin', 'none']);
 
-/** Other programs than browsers send neither header. */
+/** Whether a page of another origin sends a request. Other programs than browsers send neither header. */
 function isOfForeignPage({ url, method, headers }: Request, { access, allowedHosts = [] }: ServerPolicy): boolean {
   const site = headers.get('sec-fetch-site');
   const isLink = method === 'GET' && headers.get('sec-fetch-mode') === 'navigate';

@@ -6,8 +6,12 @@ import type { Guard } from './guards.js';
 
 export interface Listening {
   readonly url: string;
-  /** Accepts no further connection, closes those without a whole request, and resolves after the other answers. */
+  /**
+   * Accepts no further connection, closes those without a whole request, and resolves when the other answers have been
+   * sent.
+   */
   drain(): Promise<void>;
+  /** Closes all connections at once. */
   close(): Promise<void>;
 }
 
@@ -122,7 +126,10 @@ const busy = () =>
     { status: 503, headers: { connection: 'close', 'retry-after': '1' } },
   );
 
-/** Of one connection: Node would hand over thousands that come in one piece, each with its files and memory. */
+/**
+ * The most requests of a connection that wait for their answers. Clients send one after another; Node would hand over
+ * thousands that come in one piece, each with its files and memory.
+ */
 const MOST_AT_ONCE = 32;
 
 const REQUEST_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';

@@ -14,7 +14,9 @@ export interface LayerBackward {
   readonly saved: LayerBuffers;
   /** The gradient of the layer's output; it is overwritten. */
   readonly dOutput: Floats; // [K, width]
-  /** The gradient of the layer's input: `dOutput` itself if all rows are kept, else a zeroed buffer. */
+  /**
+   * The buffer for the gradient of the layer's input: `dOutput` itself if all rows are kept, a zeroed one otherwise.
+   */
   readonly dInput: Floats; // [R, width]
 }
 

@@ -1,4 +1,7 @@
-/** A layer's buffers. R rows attend; K of them are kept after attention: all, or those that predict a token. */
+/**
+ * The buffers of a layer's passes. R rows attend; K of them are kept after attention: all, or those that predict a
+ * token.
+ */
 import type { AdapterSettings, DecoderConfig } from '../../../contract/architecture.js';
 import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
@@ -8,7 +11,9 @@ import { layersOf, type Matrix, projectedWidth } from '../weights/decoder-tensor
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
 
-/** All rows are kept after attention if `kept` is undefined. */
+/**
+ * The rows of a layer: R that attend, and the K of them that are kept after attention; all if `kept` is undefined.
+ */
 export interface LayerRows {
   readonly rows: number;
   readonly positions: Integers; // [R]
@@ -55,7 +60,10 @@ export interface LayerShape {
   readonly inPlace: boolean;
 }
 
-/** Enough to keep every kernel busy, few enough for a small model's activations to stay in cache. */
+/**
+ * The most rows of a batch: enough to keep every kernel busy, few enough for a small model's activations to stay in
+ * cache.
+ */
 const MOST_ROWS = 1024;
 /** The fewest that `batchRows` gives, so that reading a large model's weights is shared by many rows. */
 const LEAST_ROWS = 192;

@@ -14,7 +14,10 @@ import { backwardBuffers, type LayerBuffers, type LayerRows, layerBuffers } from
 import { forwardLayer, type LayerForward } from './layer-forward.js';
 import type { Stack } from './matrix-products.js';
 
-/** The values inside the layers: kept for the backward pass, computed again there from a layer's input, or dropped. */
+/**
+ * The treatment of the values inside the layers: kept for the backward pass, computed again there from each layer's
+ * input, or dropped since no backward pass follows.
+ */
 export type Keep = 'all' | 'inputs' | 'nothing';
 
 /** A forward pass of N rows: the rows in `predicting`, or all rows of the batch if that is undefined. */

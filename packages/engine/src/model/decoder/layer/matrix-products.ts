@@ -10,7 +10,10 @@ import type { Gradient } from '../weights/model-weights.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { LayerMatrixShapes, PackedDecoder } from '../weights/packed-decoder.js';
 
-/** All rows before `end` that belong to no earlier adapter; without an adapter, rows of the base alone. */
+/**
+ * The rows of one adapter: all rows before `end` that belong to no earlier one; without an adapter, rows of the base
+ * alone.
+ */
 export interface AdaptedRows {
   readonly adapter: PackedAdapter | undefined;
   readonly end: number;
@@ -128,7 +131,10 @@ export function downProject(
     });
 }
 
-/** Computes dx; adds to the matrix's gradient, or its adapter's (A: xᵀ dDownProjected; B: downProjectedᵀ dOut). */
+/**
+ * The backward pass of `multiply`: computes dx, and adds to the gradient of the matrix or to the gradients of its
+ * adapter (A: xᵀ dDownProjected; B: downProjectedᵀ dOut).
+ */
 export function multiplyBackward(
   stack: Stack,
   gradient: Gradient,

@@ -1,4 +1,7 @@
-/** A sampler's computation: rows of any slots pass through the decoder together, with keys and values in the cache. */
+/**
+ * The computation of a sampler: rows of any slots pass through the decoder together, with keys and values in the cache,
+ * and the next tokens are drawn from the logits.
+ */
 
 import type { DecoderConfig, Precision } from '../../../contract/architecture.js';
 import { type Sampling, scaleOfDraws } from '../../../contract/sampling.js';
@@ -162,7 +165,10 @@ export class CachedDecoder {
     return kernels.read([tokens, logprobs]);
   }
 
-  /** Returns the residual stream [rows, width]. A prefill needs no part behind the last layer's keys and values. */
+  /**
+   * Runs the stack over rows of any slots and returns the residual stream [rows, width]. A prefill needs keys and
+   * values only, so the part behind the last layer's is not computed.
+   */
   #forward(rows: readonly CachedRow[], { integers }: Columns, purpose: 'prefill' | 'decode'): Floats {
     const kernels = this.#kernels;
     const { config, cache } = this;

@@ -132,7 +132,10 @@ export class DecoderSampler {
     return [...this.#running.map(({ request }) => request), ...this.#waiting].some((each) => each.policy === policy);
   }
 
-  /** @throws ArgumentError when the prompt is empty, leaves no room for a token or has an id outside the vocabulary */
+  /**
+   * Adds a request to the queue.
+   * @throws ArgumentError when the prompt is empty, leaves no room for a token or holds an id outside the vocabulary
+   */
   submit(request: SamplerRequest): void {
     const { prompt } = request;
     const { context, vocabSize } = this.#decoder.config;

@@ -11,7 +11,10 @@ const CACHE_BYTES = 512 * 2 ** 20;
 /** The smallest slot in positions; sizes double from there up to the context. */
 const LEAST_CAPACITY = 64;
 
-/** Slots for sequences of at most `longest` tokens. @param floatsOf The numbers that one slot takes in all layers */
+/**
+ * Slots for sequences of at most `longest` tokens, and their positions.
+ * @param floatsOf The numbers that one slot takes in all layers
+ */
 export function cacheShape(
   { context }: DecoderConfig,
   longest: number,
@@ -24,7 +27,10 @@ export function cacheShape(
   return { capacity, slots: Math.max(1, Math.min(MAX_SLOTS, affordable)) };
 }
 
-/** The numbers of one slot in all layers. @param keys The numbers of its keys in a layer that attends */
+/**
+ * The numbers that one slot takes in all layers.
+ * @param keys The numbers of its keys in a layer that attends
+ */
 export function slotFloats(config: DecoderConfig, capacity: number, keys: number): number {
   const convolutions = config.convolution?.layers.length ?? 0;
   return (config.layers - convolutions) * 2 * keys + convolutions * capacity * config.width;
@@ -71,7 +77,10 @@ export class KeyValueCache {
     return this.#keys[layer] as Floats;
   }
 
-  /** Fits the slots to the lengths and number of sequences. Slots that change lose their content: none may be busy. */
+  /**
+   * Enlarges the slots for sequences of these lengths, or shrinks them if there are too few slots for all sequences.
+   * Slots that change lose their content, so none may be busy.
+   */
   fit(lengths: readonly number[]): void {
     const config = this.#config;
     const keysOf = (capacity: number) => this.#kernels.cacheSlotSize({ capacity, heads: config });

@@ -93,7 +93,10 @@ export function adapterParameterCount(config: DecoderConfig, settings: AdapterSe
   return matrices.map((adapted) => sizesOf(adapted, settings)).reduce((sum, { A, B }) => sum + A + B, 0);
 }
 
-/** Views into `flat`. @throws ArgumentError unless it has `adapterParameterCount` floats and settings are in range */
+/**
+ * An adapter's tensors as views into `flat`, which must hold exactly `adapterParameterCount(config, settings)` floats.
+ * @throws ArgumentError when it does not, or the settings are out of range
+ */
 export function adapterTensors<F extends Floats>(
   config: DecoderConfig,
   settings: AdapterSettings,
@@ -144,7 +147,10 @@ export function initialiseAdapter(
   }
 }
 
-/** Writes (alpha / rank) times the B's as diagonal blocks into `blocks` [n · rank, outputs]; other entries stay. */
+/**
+ * Writes (alpha / rank) times the B's as diagonal blocks into `blocks` [n · rank, outputs], and leaves its other
+ * entries.
+ */
 export function spreadBlocks(
   kernels: Kernels,
   blocks: Floats,

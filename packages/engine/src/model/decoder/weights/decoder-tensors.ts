@@ -34,7 +34,10 @@ export interface DecoderTensors<Matrices extends WeightMemory = WeightMemory, Ve
   readonly output: Matrices; // [vocabSize, width], the output head transposed: the embedding itself unless untied
 }
 
-/** Views into one flat buffer: the optimiser, the gradient's norm and a checkpoint are one operation each. */
+/**
+ * A decoder's tensors in float32, each a view into one flat buffer, so that the optimiser, the gradient's norm and a
+ * checkpoint are one operation each.
+ */
 export interface FlatTensors<F extends Floats = Floats> extends DecoderTensors<F, F> {
   readonly flat: F;
 }
@@ -141,7 +144,10 @@ export function parameterCount(config: DecoderConfig): number {
   return matrices * config.vocabSize * config.width + layers + config.width;
 }
 
-/** Views into `flat`. @throws ArgumentError unless it has exactly `parameterCount(config)` floats */
+/**
+ * A decoder's tensors as views into `flat`, which must hold exactly `parameterCount(config)` floats.
+ * @throws ArgumentError when it does not
+ */
 export function decoderTensors<F extends Floats>(config: DecoderConfig, flat: F): FlatTensors<F> {
   const count = parameterCount(config);
   if (flat.length !== count) throw new ArgumentError(`expected ${count} parameters, got ${flat.length}`);
@@ -307,7 +313,7 @@ export async function flatCopy(kernels: Kernels, tensors: DecoderTensors | FlatT
 /** The features that all models of Gemma 3 have. */
 const GEMMA = ['gate', 'offsetNorms', 'resultNorms', 'scaledEmbedding'] as const;
 
-/** @throws ArgumentError when no decoder can have these sizes */
+/** Checks a decoder's sizes. @throws ArgumentError when no decoder can have them */
 export function checkConfig(config: DecoderConfig): void {
   const { heads, kvHeads, headDim, attentionBias, queryKeyNorm, unrotatedLayers, convolution } = config;
   const gemma = GEMMA.filter((feature) => config[feature] !== undefined);

@@ -24,7 +24,10 @@ import { type LayerMatrixShapes, PackedDecoder } from './packed-decoder.js';
 /** From inputs to outputs, or back. */
 type Direction = 'forward' | 'backward';
 
-/** Packed forms for each direction and precision in use. A pass packs them again if the tensors have changed. */
+/**
+ * Tensors with their packed forms, which passes read: one for each direction and precision in use. A pass packs them
+ * again if the tensors have changed.
+ */
 class Weights<Tensors, Packed extends { pack(): void }> {
   readonly tensors: Tensors;
   readonly #kernels: Kernels;
@@ -42,7 +45,10 @@ class Weights<Tensors, Packed extends { pack(): void }> {
     for (const packed of this.#packed.values()) packed.current = false;
   }
 
-  /** `backward` leads gradients from outputs to inputs; a model that only scores never allocates it. */
+  /**
+   * The packed form from inputs to outputs, or the one that leads gradients from outputs to inputs. A model that only
+   * scores never allocates the latter.
+   */
   packed(direction: Direction, precision: Precision): Packed {
     const key = `${direction} ${precision}` as const;
     let packed = this.#packed.get(key);
@@ -69,7 +75,10 @@ export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
   }
 }
 
-/** Matrices in bfloat16, which nothing trains: half the memory, and every result has the same bits. */
+/**
+ * The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has
+ * the same bits.
+ */
 class Bfloat16Weights extends Weights<DecoderTensors<Bfloat16s>, PackedDecoder> {
   readonly config: DecoderConfig;
 
@@ -132,7 +141,10 @@ export function requireBlocks(name: string, precision: Precision, inBlocks: bool
     );
 }
 
-/** Matrices in blocks, which nothing trains. Products read the blocks; a matrix of `tensors` is a copy in float32. */
+/**
+ * The weights of a decoder that nothing trains, with the matrices in blocks. Products read them as they are. A matrix
+ * that is read from `tensors` is a copy in float32, in the order of all decoders.
+ */
 export class BlockWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
   readonly config: DecoderConfig;
   readonly matrices: BlockMatrices;
@@ -215,7 +227,10 @@ export interface TrunkShape {
   readonly adapter: AdapterSettings;
 }
 
-/** A config of a new decoder, a new trunk with adapters of agents, an adapter on a base, or a base that only scores. */
+/**
+ * The source of a policy's weights: a config for a new decoder, a new trunk with adapters of agents, an adapter on a
+ * base, or a base that only scores.
+ */
 export type ModelSource =
   | DecoderConfig
   | TrunkShape
@@ -246,7 +261,7 @@ export function modelWeights(kernels: Kernels, source: ModelSource): ModelWeight
   return { decoder: base, adapter, trained: adapter };
 }
 
-/** @throws ArgumentError for a model without trained weights */
+/** The trained weights. @throws ArgumentError for a model without any */
 export function trainedWeights({ trained }: ModelWeights): TrainedWeights {
   if (trained === undefined) throw new ArgumentError('a frozen model has no weights of its own to train');
   return trained;

@@ -18,7 +18,10 @@ interface PackedPair {
   readonly up: WeightMemory;
 }
 
-/** A, then B with alpha / rank folded in; backward, from outputs to inputs, the transposes of B and then of A. */
+/**
+ * An adapter's matrices in the form that products read: A, then B with alpha / rank folded in; backward, from
+ * outputs to inputs, the transposes of B and then of A.
+ */
 export class PackedAdapter {
   readonly layers: readonly Readonly<Partial<Record<Matrix, PackedPair>>>[];
   readonly settings: AdapterSettings;

@@ -20,7 +20,10 @@ export function ropeTable(kernels: Kernels, config: Rotation): Floats {
   return memory;
 }
 
-/** [layers]; undefined for a layer that does not rotate or attend. Layers with a sliding window share another table. */
+/**
+ * The table for each layer [layers]; undefined for a layer that does not rotate or attend. Layers share one table,
+ * those with a sliding window another one.
+ */
 export function ropeTables(kernels: Kernels, config: DecoderConfig): (Floats | undefined)[] {
   const { slidingWindow, unrotatedLayers } = config;
   const table = ropeTable(kernels, config);

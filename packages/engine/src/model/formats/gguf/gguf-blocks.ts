@@ -13,7 +13,8 @@ export interface GgufFormat {
   readonly numbers: number;
   /** The bytes of a block. */
   readonly bytes: number;
-  /** Writes the numbers of the block at `at`, rounded to float32 after each operation. Absent without blocks. */
+  /** Writes the numbers of the block at `at`, rounded to float32 after each operation. Absent in formats of one number.
+   * */
   readonly unpack?: Unpack;
 }
 

@@ -48,7 +48,7 @@ export async function openGguf(files: Files, file: string): Promise<GgufCheckpoi
   return { model, tensors, tokenizer };
 }
 
-/** @throws CheckpointError, TokenizerError as `openGguf` does */
+/** Reads the tokenizer alone. @throws CheckpointError, TokenizerError as `openGguf` does */
 export async function openGgufTokenizer(files: Files, file: string): Promise<HuggingFaceSpec> {
   return ggufTokenizer((await readGgufHeader(files, file)).metadata, file);
 }

@@ -12,7 +12,10 @@ export interface GgufDecoder {
   readonly config: DecoderConfig;
 }
 
-/** Gemma 3's files have SentencePiece scores in place of merges; gguf-names.ts has no names of LFM2's layers. */
+/**
+ * Files of Gemma 3 hold a SentencePiece model with scores instead of merges, which drmas cannot read. LFM2's layers
+ * are of two kinds, whose tensors gguf-names.ts has no names for.
+ */
 const GGUF_ARCHITECTURES = ARCHITECTURES.filter((each) => each !== 'gemma3' && each !== 'lfm2');
 
 /** Models of the architecture `llama` that need more arithmetic than a Llama decoder's. */

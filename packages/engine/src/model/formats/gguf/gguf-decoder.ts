@@ -12,7 +12,7 @@ import { ropeFactors } from './gguf-rope.js';
 const count = (value: number): GgufValue => ({ type: 'uint32', value });
 const real = (value: number): GgufValue => ({ type: 'float32', value });
 
-/** @throws CheckpointError naming what llama.cpp's model of this family lacks */
+/** The decoder's description. @throws CheckpointError naming what llama.cpp's model of this family lacks */
 export function decoderMetadata(config: DecoderConfig): GgufMetadata {
   const family = familyOf(config);
   const { ropeScaling } = config;

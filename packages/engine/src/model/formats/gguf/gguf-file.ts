@@ -122,7 +122,7 @@ function writeList(writer: Writer, element: keyof typeof TYPE, length: number): 
 /** The bytes up to the next multiple of the alignment. */
 const restOf = (bytes: number) => -bytes & (ALIGNMENT - 1);
 
-/** @throws what reading a tensor throws */
+/** Encodes a file part by part. @throws what reading a tensor throws */
 export async function* encodeGguf(
   metadata: GgufMetadata,
   tensors: readonly GgufTensor[],

@@ -1,4 +1,5 @@
-/** The header of a GGUF file: typed pairs of key and value, then the tensors' names, shapes, formats and places. */
+/** Reads the header of a GGUF file: typed pairs of key and value, then the tensors' names, shapes, formats and places.
+ * */
 import { CheckpointError } from '../../../errors.js';
 import { excerpt, type Files } from '../../../host.js';
 import { rowLength } from '../tensor.js';
@@ -30,7 +31,10 @@ const FIRST_BYTES = 2 ** 20;
 const LONGEST_HEADER = 2 ** 28;
 const MOST_DIMENSIONS = 4;
 
-/** Checks the file's size too. @throws CheckpointError naming the file and the key or tensor that is wrong */
+/**
+ * Reads and checks the header, also against the file's size.
+ * @throws CheckpointError naming the file and the key or tensor that is wrong or not supported
+ */
 export async function readGgufHeader(files: Files, file: string): Promise<GgufHeader> {
   const size = await readOrRefuse(file, () => files.size(file));
   for (let length = FIRST_BYTES; ; length *= 4) {

@@ -13,7 +13,10 @@ export interface GgufModel {
   readonly name: string;
 }
 
-/** @throws CheckpointError, TokenizerError naming the feature that such a file cannot express */
+/**
+ * The header of a model's file for llama.cpp.
+ * @throws CheckpointError, TokenizerError naming the feature that such a file cannot express
+ */
 export function ggufHeader({ config, tokenizer, name }: GgufModel): GgufMetadata {
   return {
     ...decoderMetadata(config),
@@ -24,7 +27,10 @@ export function ggufHeader({ config, tokenizer, name }: GgufModel): GgufMetadata
   };
 }
 
-/** In float32, with tokenizer and chat template. @throws CheckpointError, TokenizerError before the first part */
+/**
+ * A model as a GGUF file in float32, with tokenizer and chat template, for llama.cpp and programs that use it.
+ * @throws CheckpointError, TokenizerError as `ggufHeader` does, before the first part
+ */
 export function ggufOf(model: GgufModel, tensors: Iterable<StoredTensor>): AsyncIterable<Uint8Array> {
   return encodeGguf(ggufHeader(model), decoderTensors(model.config, tensors));
 }

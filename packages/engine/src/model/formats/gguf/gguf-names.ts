@@ -47,7 +47,7 @@ const parts: Readonly<Record<string, string>> = {
   'mlp.down_proj': 'ffn_down',
 };
 
-/** @throws CheckpointError when llama.cpp has no name for it */
+/** llama.cpp's name of a tensor. @throws CheckpointError when llama.cpp has no name for it */
 export function ggufName(name: string): string {
   const [, layer, module = '', kind = ''] = /^(?:model\.layers\.(\d+)\.)?(.+)\.(weight|bias)$/.exec(name) ?? [];
   const part = parts[module];

@@ -1,4 +1,7 @@
-/** Llama 3's stretching of positions in a GGUF file: a tensor of each frequency divided by the stretched one. */
+/**
+ * The stretching of positions of Llama 3 in a GGUF file. The file has no settings of it, but a tensor of factors: each
+ * frequency divided by the stretched one.
+ */
 
 import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.js';
 import { CheckpointError } from '../../../errors.js';

@@ -14,7 +14,10 @@ import {
   unknownPart,
 } from './part.js';
 
-/** @param isFirst Whether the text begins with the piece */
+/**
+ * Cuts a piece of a text.
+ * @param isFirst Whether the text begins with the piece
+ */
 export type Cut = (piece: string, isFirst: boolean, work: Work) => string[];
 
 /** How a text is cut at matches, by the words of the file. */
