@@ -5,11 +5,10 @@
  *     DRMAS_KERNELS=native-avx2 npx tsx research/preferences/compare.ts [SEED ...]
  *     npx tsx research/preferences/compare.ts --summary   (of research/results/preferences.jsonl)
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { train } from '../../src/index.js';
 import { compare } from '../harness/analysis.js';
+import { evaluationsOf } from '../harness/evaluations-of.js';
 import { couriers, PREFERENCES } from './couriers.js';
 
 const SEEDS = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
@@ -18,14 +17,8 @@ type Result = Readonly<Record<'seed' | 'one' | 'several', number>>;
 
 /** The last mean reward over the orders of the preferences. */
 async function rewardOf(seed: number, preferences: readonly number[], steps: number): Promise<number> {
-  const root = await mkdtemp(join(tmpdir(), 'preferences-'));
-  try {
-    const { run } = await train(couriers(preferences, steps, seed), { run: join(root, 'run'), threads: 1 });
-    const lines = (await readFile(join(run, 'events.jsonl'), 'utf8')).trim().split('\n');
-    return lines.map((line) => JSON.parse(line)).findLast(({ type }) => type === 'evaluation').reward;
-  } finally {
-    await rm(root, { recursive: true });
-  }
+  const evaluations = await evaluationsOf(couriers(preferences, steps, seed));
+  return evaluations.at(-1)?.reward ?? Number.NaN;
 }
 
 async function pairOf(seed: number): Promise<Result> {

@@ -4,12 +4,12 @@
  *     DRMAS_KERNELS=native-avx2 npx tsx research/team-size/compare.ts [SEED ...] >> research/results/team-size.jsonl
  *     npx tsx research/team-size/compare.ts --page
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { train } from '../../src/index.js';
+import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { compare } from '../harness/analysis.js';
+import { evaluationsOf } from '../harness/evaluations-of.js';
 import { fillTables } from '../harness/fill-tables.js';
 import { table } from '../harness/part-text.js';
 import { crew } from './crew.js';
@@ -46,19 +46,11 @@ interface Result {
 }
 
 async function resultOf(seed: number, arm: Arm): Promise<Result> {
-  const root = await mkdtemp(join(tmpdir(), 'team-size-'));
-  try {
-    const { sizes, policies } = ARMS[arm];
-    const { run } = await train(crew(sizes, policies, seed), { run: join(root, 'run'), threads: 1 });
-    const lines = (await readFile(join(run, 'events.jsonl'), 'utf8')).trim().split('\n');
-    const evaluations = lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'evaluation');
-    return { seed, arm, before: evaluations[0].metrics, after: evaluations.at(-1).metrics };
-  } finally {
-    await rm(root, { recursive: true });
-  }
+  const { sizes, policies } = ARMS[arm];
+  const evaluations = await evaluationsOf(crew(sizes, policies, seed));
+  return { seed, arm, before: evaluations[0]?.metrics ?? {}, after: evaluations.at(-1)?.metrics ?? {} };
 }
 
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const share = (metrics: Result['after'], size: number) => 100 * (metrics[`share ${size}`] ?? Number.NaN);
 
 /** Writes the tables of docs/research/team-sizes.md. */

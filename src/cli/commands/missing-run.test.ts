@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-/** What a command needs besides a run. */
+/** The words that a command needs besides a run. */
 const needed: Readonly<Record<string, readonly string[]>> = {
   export: ['--to', 'exported'],
   plan: ['math', '--play'],

@@ -105,7 +105,7 @@ export async function showPlan(
   }
 }
 
-/** What is to be played, if anything. @throws RecipeError for a flag of --play without it */
+/** The tasks and policies to play, if any. @throws RecipeError for a flag of --play without it */
 async function playOf({ play, tasks, from }: PlanFlags): Promise<ForecastRequest['play']> {
   if (play !== true && (tasks !== undefined || from !== undefined))
     throw new RecipeError('--tasks and --from need --play');

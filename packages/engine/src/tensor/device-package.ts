@@ -9,7 +9,7 @@ export interface DeviceLimits {
   readonly binding: number;
 }
 
-/** Kernels that execute nothing and count the memory that they are asked for. */
+/** Kernels that execute nothing and count the memory of each request. */
 export type CountingKernels = Kernels & Required<Pick<Kernels, 'counts'>>;
 
 export interface DevicePackage {
@@ -17,7 +17,7 @@ export interface DevicePackage {
   findAdapter(): Promise<DeviceLimits>;
   /** The kernels on it, checked. @throws DeviceError without a GPU, or when it computes wrong */
   openDeviceKernels(): Promise<Kernels>;
-  /** @param limits Those of a GPU; without them everything fits */
+  /** @param limits A GPU's limits; without them any memory fits */
   countingKernels(limits?: DeviceLimits): CountingKernels;
 }
 

@@ -6,7 +6,6 @@ import { purposeOf } from '../../run/checks/backend-checks.js';
 import { prepareTasks } from '../../run/open-run.js';
 import { planRun, type RunPlan } from './dry-run.js';
 import { type ProbeOptions, type ProbeReport, probeRecipe, type RunTime } from './probe/probe-recipe.js';
-import { tokenBudget } from './token-budget.js';
 
 export interface ForecastRequest {
   /** Play tasks with the models, without training. */
@@ -40,12 +39,12 @@ export async function forecastRun(
   const plan = await planRun(recipe, tasks);
   if (play === undefined) return { ...plan, countedFrom: 'rehearsal' };
   const played = await probeRecipe(recipe, host, { ...options, ...play });
-  const { use, time, memory } = played.projection;
+  const { use, tokens, time, memory } = played.projection;
   return {
     ...plan,
     agents: use,
     countedFrom: 'episodes',
-    tokens: { ...tokenBudget(recipe, use), warmStart: plan.tokens.warmStart },
+    tokens: { ...tokens, warmStart: plan.tokens.warmStart },
     notes: plan.notes.filter((note) => !plan.rehearsal.includes(note)),
     rehearsal: [],
     time,

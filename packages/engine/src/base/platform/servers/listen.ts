@@ -106,7 +106,7 @@ const defaultDeadlines: Deadlines = {
   checkMs: 1000,
 };
 
-/** What all clients together may take. */
+/** The connections and bytes that all clients together may take. */
 export interface Room {
   /** A connection more closes the oldest one without a whole request. */
   readonly connections: number;
@@ -152,7 +152,7 @@ class Connections {
   readonly #sockets = new Map<Socket, number>();
   readonly #exchanges = new Set<Exchange>();
   readonly #room: Room;
-  /** Requests that are refused: Node drops what comes of their bodies. */
+  /** Refused requests: Node drops the rest of their bodies. */
   readonly #ignored = new WeakSet<IncomingMessage>();
   #draining = false;
 
