@@ -1,11 +1,15 @@
 /** The worker's own tests, and its style. */
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { torchPython } from './torch-python.js';
 
 const available = await torchPython();
 const cwd = fileURLToPath(new URL('../../packages/engine/python', import.meta.url));
+const bench = fileURLToPath(new URL('../../bench/card/card.py', import.meta.url));
 const run = (...words: string[]) =>
   spawnSync(process.env.DRMAS_PYTHON as string, words, {
     cwd,
@@ -17,6 +21,14 @@ describe.skipIf(!available)('the worker in Python', () => {
   it('passes its own tests', () => {
     const { status, stderr } = run('-m', 'unittest');
     expect(stderr).toMatch(/^OK$/m);
+    expect(status).toBe(0);
+  });
+
+  it('is where the bench of cards looks for it', () => {
+    const out = mkdtempSync(join(tmpdir(), 'drmas-card-'));
+    const rehearsal = ['--device', 'cpu', '--shapes', 'tiny', '--parts', 'check'];
+    const { stdout, stderr, status } = run(bench, ...rehearsal, '--out', out);
+    expect(stdout, stderr).toMatch(/"part": "check".*"repeats_equal": true/);
     expect(status).toBe(0);
   });
 
