@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -89,6 +90,8 @@ def main() -> None:
         '--recompute', action='store_true', help='keep only the inputs of layers for the backward pass'
     )
     given = options.parse_args()
+    # An interrupt of the terminal reaches this process too; the program that started it decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What libraries print must not get among the frames.
     sink = os.fdopen(os.dup(1), 'wb', buffering=1 << 16)
     os.dup2(2, 1)

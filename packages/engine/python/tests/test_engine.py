@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
+import signal
 import struct
+import subprocess
+import sys
 import unittest
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
+from torch._dynamo.testing import CompileCounter
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from drmas_torch.adapters import AdapterBank, adapter_adds
 from drmas_torch.attention import BLOCK, Cache, tree_blocks
 from drmas_torch.config import AdapterSettings, Config, size_of, views
-from drmas_torch.decoder import Decoder, Pieces, Ropes
+from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.frames import FrameError, read_frame, write_frame
+from drmas_torch.head import TokenScores
 from drmas_torch.place import Place
 from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler, draw, triangle_for
-from drmas_torch.trained import Trained
+from drmas_torch.trained import NonFinite, Trained
 from drmas_torch.tree import Tree, groups_of
 
 CPU = torch.device('cpu')
@@ -195,8 +204,6 @@ class Attention(unittest.TestCase):
         def value() -> float:
             total = 0.0
             for batch in policy.batches(some):
-                from drmas_torch.head import TokenScores
-
                 logprobs, entropies = TokenScores.apply(batch.hidden, policy.decoder.output, batch.targets, batch.scale)
                 of_logprobs, of_entropies = slopes(
                     batch, *(part[: batch.count].numpy() for part in (logprobs, entropies))
@@ -335,6 +342,75 @@ class Adapters(unittest.TestCase):
                 alone = adapter_adds(base.config, SETTINGS, policy.trained.tensors)(1, matrix, x, product)
                 self.assertTrue(torch.equal(both[places == slot], alone[places == slot]))
             self.assertEqual(float(both[places == -1].abs().max()), 0)
+
+
+    def test_slopes_of_a_narrow_head_are_summed_in_float32(self) -> None:
+        """Over many blocks of rows, sums in bfloat16 would lose what the last blocks add."""
+        random = torch.Generator().manual_seed(1)
+        hidden = torch.randn(2048, 16, generator=random).abs().bfloat16()
+        output = torch.randn(64, 16, generator=random).bfloat16()
+        targets, scale = torch.zeros(2048, dtype=torch.long), torch.ones(2048)
+
+        def slope(head: torch.Tensor) -> torch.Tensor:
+            leaf = head.requires_grad_()
+            logprobs, _ = TokenScores.apply(hidden.to(head.dtype), leaf, targets, scale)
+            return torch.autograd.grad(logprobs.sum(), leaf)[0].float()
+
+        wanted = slope(output.float())
+        with mock.patch('drmas_torch.head.BLOCK_LOGITS', 64 * 8):
+            found = slope(output)
+        self.assertLess(float((found - wanted).norm() / wanted.norm()), 2e-3)
+
+    def test_numbers_that_are_not_finite_are_named_without_a_copy(self) -> None:
+        class Largest(TorchDispatchMode):
+            numel = 0
+
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                out = func(*args, **(kwargs or {}))
+                self.numel = max(self.numel, out.numel() if isinstance(out, torch.Tensor) else 0)
+                return out
+
+        trained = Trained(torch.ones(1000), [('a', (400,)), ('b', (600,))])
+        with Largest() as largest:
+            trained.require_finite(True)
+        self.assertLess(largest.numel, 1000)
+        for value, name in ((math.nan, 'NaN'), (math.inf, 'Infinity'), (-math.inf, '-Infinity')):
+            trained.flat[700] = value
+            with self.assertRaisesRegex(NonFinite, f'a weight of b is {name}'):
+                trained.require_finite(False)
+
+
+    def test_more_kinds_of_arguments_than_pytorch_allows_by_default(self) -> None:
+        counter = CompileCounter()
+        with mock.patch.object(torch, 'compile', functools.partial(torch.compile, backend=counter)):
+            norm = compiled(rms_norm)
+        kinds = [
+            (dtype, learns, gained, offset)
+            for dtype in (torch.float32, torch.bfloat16)
+            for learns in (False, True)
+            for gained in (False, True)
+            for offset in (False, True)
+        ]
+        for dtype, learns, gained, offset in kinds:
+            x = torch.ones(4, 8, dtype=dtype, requires_grad=learns)
+            norm(x, torch.ones(8, requires_grad=gained), 1e-6, offset)
+        self.assertEqual(counter.frame_count, len(kinds))
+
+
+class Worker(unittest.TestCase):
+    def test_an_interrupt_of_the_terminal_leaves_it_at_work(self) -> None:
+        program = Path(__file__).parents[1] / 'drmas_torch'
+        pipe: Any = subprocess.PIPE
+        with subprocess.Popen([sys.executable, str(program)], stdin=pipe, stdout=pipe, bufsize=0) as worker:
+            stdin: Any = worker.stdin
+            stdout: Any = worker.stdout
+            self.assertEqual(read_frame(stdout)[0]['type'], 'ready')
+            worker.send_signal(signal.SIGINT)
+            for _ in range(2):
+                write_frame(stdin, {'type': 'ping'})
+                self.assertEqual(read_frame(stdout)[0]['type'], 'pong')
+            stdin.close()
+            self.assertEqual(worker.wait(20), 0)
 
 
 class Frames(unittest.TestCase):
