@@ -49,7 +49,7 @@ class TokenScores(torch.autograd.Function):
         of_logprobs, of_entropies = upstream
         hidden, output, targets, scale = ctx.saved_tensors
         of_hidden = torch.zeros_like(hidden)
-        of_output = torch.zeros_like(output) if ctx.needs_input_grad[1] else None
+        of_output = torch.zeros_like(output, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         for first in range(0, len(targets), ctx.rows):
             some = slice(first, first + ctx.rows)
             logits = logits_of(hidden[some], output) * scale[some, None]
@@ -62,4 +62,4 @@ class TokenScores(torch.autograd.Function):
             of_hidden[some] = d @ output
             if of_output is not None:
                 of_output += d.t() @ hidden[some]
-        return of_hidden, of_output, None, None
+        return of_hidden, None if of_output is None else of_output.to(output.dtype), None, None
