@@ -92,8 +92,8 @@ class Trained:
         """@throws NonFinite naming the tensor"""
         buffers = {'weights': self.flat, **(self.optimizer.buffers if with_optimizer else {})}
         for name, buffer in buffers.items():
-            # The largest of all numbers is NaN if one of them is.
-            if not buffer.numel() or math.isfinite(float(buffer.abs().amax())):
+            # The norm is NaN if a number is, and takes no memory.
+            if not buffer.numel() or math.isfinite(float(torch.linalg.vector_norm(buffer, math.inf))):
                 continue
             at = int((~torch.isfinite(buffer)).nonzero()[0])
             what = 'a weight' if name == 'weights' else f"the optimiser's {name.replace('_', ' ')}"

@@ -362,6 +362,25 @@ class Learning(unittest.TestCase):
             found = slope(output)
         self.assertLess(float((found - wanted).norm() / wanted.norm()), 2e-3)
 
+    def test_numbers_that_are_not_finite_are_named_without_a_copy(self) -> None:
+        class Largest(TorchDispatchMode):
+            numel = 0
+
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                out = func(*args, **(kwargs or {}))
+                self.numel = max(self.numel, out.numel() if isinstance(out, torch.Tensor) else 0)
+                return out
+
+        trained = Trained(torch.ones(1000), [('a', (400,)), ('b', (600,))])
+        with Largest() as largest:
+            trained.require_finite(True)
+        self.assertLess(largest.numel, 1000)
+        for value, name in ((math.nan, 'NaN'), (math.inf, 'Infinity'), (-math.inf, '-Infinity')):
+            trained.flat[700] = value
+            with self.assertRaisesRegex(NonFinite, f'a weight of b is {name}'):
+                trained.require_finite(False)
+
+
     def test_more_kinds_of_arguments_than_pytorch_allows_by_default(self) -> None:
         counter = CompileCounter()
         with mock.patch.object(torch, 'compile', functools.partial(torch.compile, backend=counter)):
