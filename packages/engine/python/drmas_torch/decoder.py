@@ -5,10 +5,10 @@ One pass serves training, prefill and decoding, which differ only in their mixer
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from torch.utils.checkpoint import checkpoint
 
 from .attention import Mixer, masked_softmax
 from .config import Config
+
+KINDS = 64
 
 Adds = Callable[[int, str, Tensor, Tensor], Tensor]
 """From a layer, its matrix, x and their product to the product with what an adapter adds to it."""
@@ -89,6 +91,15 @@ def gated(gate_up: Tensor, gelu: bool) -> Tensor:
     return (F.gelu(gate, approximate='tanh') if gelu else F.silu(gate)) * up
 
 
+def compiled(work: Callable[..., Any]) -> Callable[..., Any]:
+    """As kernels of a card. Each kind of arguments has its own: number types, shapes of decoders, with and without a
+    gradient. After `KINDS` of them PyTorch goes on without compiling."""
+    from torch._dynamo import config
+
+    config.recompile_limit = KINDS
+    return torch.compile(work, dynamic=True)
+
+
 @dataclass(frozen=True)
 class Pieces:
     """What lies between the products; on a card each is compiled to a kernel or two."""
@@ -103,8 +114,7 @@ class Pieces:
     def on(device: torch.device) -> Pieces:
         if device.type != 'cuda':
             return Pieces()
-        compiled = functools.partial(torch.compile, dynamic=True)
-        return Pieces(*map(compiled, (rms_norm, added, turned, gated, masked_softmax)))
+        return Pieces(*(compiled(work) for work in (rms_norm, added, turned, gated, masked_softmax)))
 
 
 class Decoder:

@@ -19,7 +19,7 @@ from torch import Tensor
 from .adapters import AdapterBank
 from .attention import KEYS, ROWS, Cache, CacheRows, Mixer, by_slot, doubled, padded
 from .config import AdapterSettings, views, widest
-from .decoder import Decoder
+from .decoder import Decoder, compiled
 from .graphs import NOTHING
 from .head import scale_of_draws
 from .messages import Wanted
@@ -229,7 +229,7 @@ class Sampler:
         """Of each slot the random number of the draw at each position."""
         self._on_card = place.device.type == 'cuda'
         self._graphs = place.graphs()
-        self._draw = torch.compile(draw, dynamic=True) if self._on_card else draw
+        self._draw = compiled(draw) if self._on_card else draw
         self._triangle = triangle_for(decoder.config.vocab_size, place.device)
         self._late: Late | None = None
         self._waited = 0

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import torch
 
-from .decoder import Pieces
+from .decoder import Pieces, compiled
 from .engine import Engine, plain
 from .frames import Arrays, Frame, FrameError, Header, Inbox, write_frame
 from .graphs import Memory
@@ -71,7 +71,7 @@ def place_of(device: torch.device, rows: int, recompute: bool) -> Place:
         device = torch.device('cuda', device.index or 0)
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
-        flex, memory = torch.compile(flex_attention, dynamic=True), Memory()
+        flex, memory = compiled(flex_attention), Memory()
     return Place(device, rows, Pieces.on(device), flex, recompute, memory)
 
 

@@ -381,6 +381,7 @@ class Learning(unittest.TestCase):
                 trained.require_finite(False)
 
 
+class Compiling(unittest.TestCase):
     def test_more_kinds_of_arguments_than_pytorch_allows_by_default(self) -> None:
         counter = CompileCounter()
         with mock.patch.object(torch, 'compile', functools.partial(torch.compile, backend=counter)):
