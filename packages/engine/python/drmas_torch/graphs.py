@@ -46,9 +46,14 @@ class Memory:
         """The bytes that tensors have now."""
         return torch.cuda.memory_allocated()
 
-    def free(self) -> int:
-        """The bytes that there are for more."""
-        return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    def free(self, recorded: bool) -> int:
+        """The bytes that there are for more. What graphs have taken serves only what is `recorded`."""
+        idle = [
+            segment['total_size'] - segment['allocated_size']
+            for segment in torch.cuda.memory_snapshot()
+            if recorded or tuple(segment['segment_pool_id']) == (0, 0)
+        ]
+        return torch.cuda.mem_get_info()[0] + sum(idle)
 
 
 class Unlike(Exception):
@@ -128,7 +133,7 @@ class Graphs:
             return None
         if key not in self._made:
             try:
-                if self.memory.free() < ROOM * self._seen[key]:
+                if self.memory.free(recorded=True) < ROOM * self._seen[key]:
                     raise RuntimeError('memory is scarce')
                 self._made[key] = make()
             except (RuntimeError, Unlike) as error:  # memory, or an operation that cannot be recorded

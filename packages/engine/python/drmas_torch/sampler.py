@@ -377,13 +377,15 @@ class Sampler:
         capacity, count = max(capacity, cache.capacity), max(count, cache.slots)
         if capacity == cache.capacity and count == cache.slots:
             return
-        if self._on_card:
+        if self.place.memory is not None:
             each = cache.bytes_of_position
-            free = torch.cuda.mem_get_info(self.place.device)[0] + cache.slots * cache.capacity * each
+            free = self.place.memory.free(recorded=False) + cache.slots * cache.capacity * each
             fits = int(CACHE_SHARE * free) // (capacity * each) // ROWS * ROWS
-            if fits < count and cache.slots > 0 and (capacity == cache.capacity or self._running):
+            if fits < cache.slots and self._running:
                 return  # what is there goes on; a longer request waits until none is running
             count = max(ROWS, min(count, fits))
+            if capacity == cache.capacity and count <= cache.slots:
+                return
         self._forget_graphs()
         if count < cache.slots:  # what is in the cache goes, before the memory is taken anew
             cache.resize(0, 0)
