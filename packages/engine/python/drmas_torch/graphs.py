@@ -18,6 +18,9 @@ from torch import Tensor
 ALIKE = 0.02
 """How far a record may be from its pass, as a share of the norm: kernels may be chosen anew."""
 
+MOST_KEPT = 128
+"""An owner keeps so many records, those that were used last: each takes memory of the card and of the host."""
+
 ROOM = 3
 """A pass is recorded if there is room for so many: the record, a pass of another size that runs as it is, and more."""
 
@@ -37,9 +40,12 @@ class Memory:
         """What repeats the work, and the result that it then writes. Nothing runs yet."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            result = work()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        try:
+            with torch.cuda.graph(graph, pool=self._pool):
+                result = work()
+        finally:
+            torch.cuda.set_stream(stream)  # a capture that fails may stay on its own
         return graph.replay, result
 
     def taken(self) -> int:
@@ -131,7 +137,11 @@ class Graphs:
         """What was made for a key; None if it comes for the first time, or is not recorded."""
         if key not in self._seen:
             return None
-        if key not in self._made:
+        if key in self._made:
+            self._made[key] = self._made.pop(key)  # the last one is the one used last
+        else:
+            if len(self._made) == MOST_KEPT:
+                del self._made[next(iter(self._made))]
             try:
                 if self.memory.free(recorded=True) < ROOM * self._seen[key]:
                     raise RuntimeError('memory is scarce')

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from drmas_torch import graphs as graphs_module
 from drmas_torch.decoder import Pieces
 from drmas_torch.graphs import Graphs, Memory, Replay
 from drmas_torch.place import Place
@@ -24,7 +27,7 @@ class Rerun(Memory):
 
     def __init__(self, restored: Callable[[], list[Tensor]] = list) -> None:
         super().__init__()
-        self.restored, self.replays, self.spoils, self.room = restored, 0, False, 0
+        self.restored, self.replays, self.spoils, self.room = restored, 0, False, 2**40
 
     def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
         kept = [tensor.clone() for tensor in self.restored()]
@@ -45,7 +48,7 @@ class Rerun(Memory):
     def taken(self) -> int:
         return 0
 
-    def free(self) -> int:
+    def free(self, recorded: bool) -> int:
         return self.room
 
 
@@ -105,6 +108,60 @@ class Recorded(unittest.TestCase):
                 found = graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
                 self.assertEqual(int(found), number + 1)
             self.assertEqual(memory.replays, 0)
+
+    def test_only_the_records_used_last_are_kept(self) -> None:
+        memory = Rerun()
+        graphs = Graphs(CPU, memory)
+        with mock.patch.object(graphs_module, 'MOST_KEPT', 2):
+            for key in 'aabbaccabc':
+                self.assertEqual(int(graphs.run(key, torch.tensor([3]), lambda numbers: numbers + 1)), 4)
+        self.assertEqual(list(graphs._made), ['b', 'c'])
+
+    def test_a_recording_that_fails_gives_the_stream_back(self) -> None:
+        streams = ['default']
+
+        @contextmanager
+        def graph(*_: Any, **__: Any) -> Iterator[None]:
+            streams.append('of recording')
+            yield  # PyTorch does not come to the line that goes back, if the end of a recording throws
+
+        def failing() -> None:
+            raise RuntimeError('cannot be recorded')
+
+        cuda = dict(graph=graph, CUDAGraph=mock.Mock(), graph_pool_handle=mock.Mock(), set_stream=streams.append)
+        with mock.patch.multiple(torch.cuda, current_stream=lambda: streams[-1], **cuda):
+            self.assertRaises(RuntimeError, Memory().record, failing)
+        self.assertEqual(streams[-1], 'default')
+
+    def test_what_graphs_have_taken_is_free_for_records_alone(self) -> None:
+        segments = [
+            {'total_size': 100, 'allocated_size': 30, 'segment_pool_id': (0, 0)},
+            {'total_size': 50, 'allocated_size': 10, 'segment_pool_id': (0, 1)},
+        ]
+        cuda = dict(memory_snapshot=lambda: segments, mem_get_info=lambda: (1000, 5000))
+        with mock.patch.multiple(torch.cuda, **cuda):
+            self.assertEqual([Memory().free(recorded) for recorded in (False, True)], [1070, 1110])
+
+    def test_a_cache_takes_its_share_of_free_memory_and_grows_when_there_is_more(self) -> None:
+        memory, base = Rerun(), decoder()
+        sampler = Sampler(on_card(memory), base, 64, None, lambda *_: None)
+        memory.restored = lambda: [sampler._whole, sampler._broken]
+        sampler.load(0, 0, None)
+        cache, slots = sampler._cache, []
+        for total in (32, 80, 256):  # slots that there is memory for; a cache takes half of it
+            taken = 256 * cache.bytes_of_position
+            free = mock.patch.object(
+                memory, 'free', lambda recorded, total=total, taken=taken: (total - cache.slots) * taken
+            )
+            for i in range(40):
+                sampler.submit(request(100 * total + i, np.arange(20, dtype=np.int32)), 0)
+            ended = 0
+            with free:
+                while sampler.busy:
+                    ended += len(sampler.step())
+            self.assertEqual(ended, 40)
+            slots.append(cache.slots)
+        self.assertEqual(slots, [16, 40, 64])
 
     def test_answers_are_those_of_the_sampler_that_records_nothing(self) -> None:
         def answers(memory: Memory | None) -> dict[int, tuple[list[int], list[float]]]:
