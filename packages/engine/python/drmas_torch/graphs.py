@@ -113,8 +113,8 @@ class Graphs:
 
         made = self._of(key, make)
         if made is None:
-            return self._first(key, lambda: work(numbers.to(self.device)))
-        made.numbers.copy_(numbers)
+            return self._first(key, lambda: work(numbers.to(self.device, non_blocking=True)))
+        made.numbers.copy_(numbers, non_blocking=True)
         made.replay()
         return made.result
 
@@ -130,7 +130,7 @@ class Graphs:
 
         made = self._of(key, make)
         if made is None:
-            return self._first(key, lambda: work(numbers.to(self.device)))
+            return self._first(key, lambda: work(numbers.to(self.device, non_blocking=True)))
         return Repeated.apply(torch.zeros(1, device=self.device, requires_grad=True), numbers, made, leaves)
 
     def _of(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -208,7 +208,7 @@ class Repeated(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, numbers: Tensor, made: Pass, leaves: Sequence[Tensor]) -> Tensor:
-        made.numbers.copy_(numbers)
+        made.numbers.copy_(numbers, non_blocking=True)
         made.forward()
         ctx.made, ctx.leaves = made, leaves
         return made.hidden.detach()

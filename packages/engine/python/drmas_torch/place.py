@@ -66,6 +66,10 @@ class Place:
         """Those of a new owner."""
         return None if self.memory is None else Graphs(self.device, self.memory)
 
+    def sent(self, numbers: Tensor) -> Tensor:
+        """On the device; a card goes on computing meanwhile."""
+        return numbers.to(self.device, non_blocking=self.device.type == 'cuda')
+
     def few(self, count: int, least: int) -> int:
         """So many or some more: a multiple of `least`, on a card one of few sizes."""
         if self.flex is None or count == 0:

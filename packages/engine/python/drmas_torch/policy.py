@@ -157,7 +157,9 @@ class Policy:
                 batch.spread(rows, scores[0])
                 slopes = upstream(batch, *(batch.numbers(each) for each in scores))
                 if batch.count:
-                    torch.autograd.backward(scores, [padded_slopes(each, scores[0]) for each in slopes])
+                    more = len(scores[0]) - batch.count
+                    upstreams = [self.place.sent(torch.from_numpy(np.pad(each, (0, more)))) for each in slopes]
+                    torch.autograd.backward(scores, upstreams)
         finally:
             norms = [part.end_call(target) for part, target in zip(self.parts, targets, strict=True)]
         return rows, norms[0]
@@ -181,7 +183,7 @@ class Policy:
         scales = np.repeat([scale_of_scores(sample.temperature) for sample in some], [len(one) for one in written])
         more = padded(len(rows), ROWS) - len(rows)
         read, wanted, scale = (
-            torch.from_numpy(np.pad(part.astype(dtype), (0, more), constant_values=fill)).to(self.place.device)
+            self.place.sent(torch.from_numpy(np.pad(part.astype(dtype), (0, more), constant_values=fill)))
             for part, dtype, fill in ((rows, np.int64, 0), (targets, np.int64, 0), (scales, np.float32, 1))
         )
         return Batch(group, written, hidden[read], wanted, scale)
@@ -194,16 +196,11 @@ class Policy:
             return self.decoder.hidden(tokens, positions, mixer, self.adds_of(agent), self.place.recompute)
 
         if self._graphs is None:
-            return forward(packed.numbers.to(self.place.device))
+            return forward(self.place.sent(packed.numbers))
         if torch.is_grad_enabled():
             leaves = list(self.trained.tensors.values())
             return self._graphs.train((agent, packed.sizes, 'train'), packed.numbers, forward, leaves)
         return self._graphs.run((agent, packed.sizes), packed.numbers, forward)
-
-
-def padded_slopes(slopes: np.ndarray, like: Tensor) -> Tensor:
-    """Slopes of the written tokens, 0 for the padding."""
-    return torch.from_numpy(np.pad(slopes, (0, len(like) - len(slopes)))).to(like.device, like.dtype)
 
 
 class Critic(Policy):

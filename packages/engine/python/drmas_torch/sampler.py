@@ -402,7 +402,7 @@ class Sampler:
 
     def _write_state(self, admitted: list[Running]) -> None:
         prompts, wanted = [one.request.prompt for one in admitted], [one.request.wanted for one in admitted]
-        slots = torch.tensor([one.slot for one in admitted], device=self.place.device)
+        slots = self.place.sent(torch.tensor([one.slot for one in admitted]))
         whole = [
             [int(prompt[-1]) for prompt in prompts],
             [len(prompt) - 1 for prompt in prompts],
@@ -410,13 +410,13 @@ class Sampler:
             [one.version.place for one in admitted],
         ]
         broken = [[scale_of_draws(one['temperature']) for one in wanted], [one['topP'] for one in wanted]]
-        self._whole[:, slots] = torch.tensor(whole).to(slots.device)
-        self._broken[: len(broken), slots] = torch.tensor(broken, dtype=torch.float32).to(slots.device)
+        self._whole[:, slots] = self.place.sent(torch.tensor(whole))
+        self._broken[: len(broken), slots] = self.place.sent(torch.tensor(broken, dtype=torch.float32))
         uniforms = np.zeros((len(admitted), self._uniforms.shape[1]), np.float32)
         for row, one in zip(uniforms, admitted, strict=True):
             place = row[len(one.request.prompt) - 1 :]
             place[: len(one.request.uniforms)] = one.request.uniforms[: len(place)]
-        self._uniforms[slots] = torch.from_numpy(uniforms).to(self.place.device)
+        self._uniforms[slots] = self.place.sent(torch.from_numpy(uniforms))
 
     def _prefill(self, admitted: list[Running], begun: dict[int, int]) -> None:
         """The keys and values of prompts, as one tree for all that have the same version and the same cached tokens."""
@@ -442,7 +442,7 @@ class Sampler:
         if self._graphs is not None and packed.sizes.rows <= MOST_RECORDED:
             self._graphs.run(packed.sizes, packed.numbers, forward)
         else:
-            forward(packed.numbers.to(self.place.device))
+            forward(self.place.sent(packed.numbers))
 
     # Decoding
 
