@@ -13,9 +13,10 @@ import { TokenizerError } from '@drmas/engine/errors';
 import { type Tokenizer, type TrainingSample, user } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
 import { runProgram } from '../../scripts/support/run-program.js';
-import { openRun, prepareTasks } from '../../src/runs/run/open-run.js';
-import { requestRecipe } from '../../src/runs/run/request.js';
-import { startingWeights } from '../../src/runs/run/starting-weights.js';
+import { startingWeights } from '../../src/runs/run/execute/starting-weights.js';
+import { openRun } from '../../src/runs/run/open/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
+import { requestRecipe } from '../../src/runs/run/request/new-run.js';
 import { codes, contexts } from '../regimes/contexts.js';
 
 const AGENT = 'expert';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
 import type { Recipe, RecipeDefinition } from '../../src/method/recipe.js';
 import { RunDirectory } from '../../src/method/store.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
 import { ablate } from '../../src/runs/studies.js';
 import { droppedAfter, judge, type Verdict } from './verdict.js';

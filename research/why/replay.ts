@@ -1,6 +1,7 @@
 /** Steps of a run that were made before, made again: with all their effects on models and progress, without a log. */
 import { EVENT_VERSION, type RunEvent, type Step } from '@drmas/engine/events';
-import type { Checkpoint } from '../../src/method/store/checkpoint-files.js';
+import type { Recipe } from '../../src/method/recipe.js';
+import { type Checkpoint, RunDirectory } from '../../src/method/store.js';
 import { saveCheckpoint } from '../../src/method/training/checkpoint.js';
 import type { Played } from '../../src/method/training/play/played.js';
 import type { RunLog, TrainingRun } from '../../src/method/training/run/run-state.js';
@@ -9,6 +10,30 @@ import { learnStep } from '../../src/method/training/step/learn-step.js';
 import { playStep, positionAfter } from '../../src/method/training/step/play-step.js';
 import { advance, recordStep } from '../../src/method/training/step/record-step.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';
+import { type CheckpointRequest, evaluationOverrides } from '../../src/runs/run/request/evaluation.js';
+import { recipeOfRun } from '../../src/runs/run/request/recipe-of-run.js';
+
+/** The step of a run that is made again, and changes of its recipe. */
+interface ReplayRequest extends CheckpointRequest {
+  readonly step: number;
+}
+
+/**
+ * Finds the run, the recipe, and the last checkpoint before a step. Without one the replay begins where the run began.
+ * @throws RunError when there is no run, or its code has changed and that was not accepted; CheckpointError when the
+ *   checkpoint is damaged
+ */
+export async function requestReplay(
+  path: string,
+  request: ReplayRequest,
+): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint | undefined }> {
+  const { step, recipe: given, acceptChanges } = request;
+  const run = await RunDirectory.open(path);
+  const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
+  const checkpoint = (await run.checkpoints()).findLast((each) => each.step < step);
+  if (checkpoint !== undefined) await run.requireWhole(checkpoint);
+  return { run, recipe, checkpoint };
+}
 
 /** A step that was made again. */
 export interface ReplayedStep {

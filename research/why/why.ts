@@ -14,16 +14,17 @@ import { type Episode, type EpisodeGroup, successOf, withoutUnscored } from '@dr
 import { nodeHost } from '@drmas/engine/platform';
 import { loadCheckpoint, openTraining } from '../../src/method/checkpoints.js';
 import { type Played, type Progress, playEvaluation, playStep, type TrainingRun } from '../../src/method/index.js';
-import { estimatorOf, type Recipe, type RecipeDefinition } from '../../src/method/recipe.js';
+import type { Recipe, RecipeDefinition } from '../../src/method/recipe.js';
 import { type Checkpoint, RunDirectory } from '../../src/method/store.js';
-import { openRun, prepareTasks, publishAll } from '../../src/runs/run/open-run.js';
-import { requestReplay, requireSameData } from '../../src/runs/run/request.js';
-import { resumeRun } from '../../src/runs/run/resume-run.js';
+import { resumeRun } from '../../src/runs/run/execute/resume-run.js';
+import { startingWeights } from '../../src/runs/run/execute/starting-weights.js';
+import { openRun, publishAll } from '../../src/runs/run/open/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
+import { requireSameData } from '../../src/runs/run/request/continuation.js';
 import { functionsListener } from '../../src/runs/run/run-listeners.js';
-import { startingWeights } from '../../src/runs/run/starting-weights.js';
 import { type Answer, answersOf, countedAnswers, logprobOf, type PolicyAnswers, taskNamed } from './answers.js';
 import { guessedEffects } from './guess.js';
-import { keepState, learnAgain, type ReplayedStep, replayStep } from './replay.js';
+import { keepState, learnAgain, type ReplayedStep, replayStep, requestReplay } from './replay.js';
 
 /** The options of `why`. */
 export interface WhyOptions {
@@ -158,7 +159,7 @@ type AskedOptions = WhyOptions & ReturnType<typeof askedSteps>;
 /** The estimator of the recipe with another type. @throws RecipeError if the recipe cannot have it */
 async function otherEstimator(path: string, options: AskedOptions, type: string) {
   const { recipe } = await requestReplay(path, { ...options, set: [`advantage.type=${type}`] });
-  return { type, estimator: estimatorOf(recipe) };
+  return { type, estimator: recipe.estimator };
 }
 
 interface Opening {

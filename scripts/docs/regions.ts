@@ -14,7 +14,7 @@ import { signals } from '../../src/method/training/signals/index.js';
 import { pairedInterval } from '../../src/runs/analysis/paired-interval.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { standard } from '../../src/runs/composition/standard.js';
-import { storedPlaces, storedSettings } from '../../src/runs/run/stored-data.js';
+import { storedPlaces, storedSettings } from '../../src/runs/run/request/stored-data.js';
 import { integrations, lastRun } from '../../test/support/integrations.js';
 import { hiddenBonus } from '../../test/support/stopping-game.js';
 import { kernels as everyKernel } from '../kernels/declarations.js';

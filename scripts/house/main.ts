@@ -86,7 +86,7 @@ const TAB = {
   sources: sourcesBelow('src', 'apps/site/src/run', 'recipes'),
   aliases: new Map(['drmas', 'drmas/tasks'].map((name) => [name, 'apps/site/src/run/drmas.ts'])),
 };
-const START = { file: 'src/runs/run/execute-run.ts', name: 'executeRun' };
+const START = { file: 'src/runs/run/execute/execute-run.ts', name: 'executeRun' };
 
 interface Measure {
   readonly name: string;

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { evaluation, finished, started, step, warmup } from '../../test/fixtures/run-events.js';
 import { keyboardOf } from '../../test/support/command-line.js';
 import { webServer } from '../../test/support/web-server.js';
-import type { RunPlace } from '../runs/run/start-run.js';
+import type { RunPlace } from '../runs/run/execute/start-run.js';
 import { runCommandLine } from './command-line.js';
 import { commandGroups, commands } from './commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, optionalArgument, usageOf } from './define-command.js';

@@ -10,7 +10,7 @@ import { quickPlace } from '../../test/support/quick-place.js';
 import { temporaryRoot } from '../../test/support/tiny-run.js';
 import type { Recipe } from '../method/recipe/recipe.js';
 import { RunDirectory } from '../method/store/run-directory.js';
-import type { RunPlace } from '../runs/run/start-run.js';
+import type { RunPlace } from '../runs/run/execute/start-run.js';
 import { commands, shortNames } from './commands/index.js';
 import { device, ownDevice, withModel } from './flags.js';
 

@@ -17,7 +17,6 @@ export {
   backendOf,
   backendOfModel,
   backendText,
-  estimatorOf,
   evaluationSampling,
   inPrecisionOf,
   pricesOf,

@@ -12,22 +12,15 @@ export {
   train,
   trainIn,
 } from './run/api.js';
+export { type RunPlace, thisProcess } from './run/execute/start-run.js';
 export {
   LoadedTeam,
   type LoadTeamOptions,
   loadTeam,
 } from './run/load-team.js';
-export {
-  agentsOfRun,
-  backendOfRun,
-  checkpointOf,
-  lastCheckpoint,
-  requestRecipe,
-  requestStudy,
-  requireServerOfRun,
-  serverKeyOfRun,
-} from './run/request.js';
+export { checkpointOf, lastCheckpoint } from './run/request/checkpoint-names.js';
+export { requestRecipe, requestStudy } from './run/request/new-run.js';
+export { agentsOfRun, backendOfRun, requireServerOfRun, serverKeyOfRun } from './run/request/recipe-of-run.js';
+export { allowStored } from './run/request/stored-data.js';
 export { fetchRun } from './run/run-store.js';
-export { type RunPlace, thisProcess } from './run/start-run.js';
-export { allowStored } from './run/stored-data.js';
 export { shownTracker } from './trackers/index.js';

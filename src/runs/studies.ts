@@ -1,5 +1,5 @@
 /** Door of `runs`: studies of several runs: ablation, plan, probe, inspection, demonstrations. */
-export { requireOwnAblation } from './run/stored-data.js';
+export { requireOwnAblation } from './run/request/stored-data.js';
 export {
   type AblateOptions,
   type AblationPlan,

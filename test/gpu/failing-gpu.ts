@@ -6,8 +6,8 @@ import { type FoundAdapter, findAdapter } from '@drmas/webgpu/internal/kernels/o
 import { openDeviceKernels } from '@drmas/webgpu/internal/kernels/open-kernels';
 import type { GpuDevice } from '@drmas/webgpu/internal/kernels/webgpu-api';
 import { engineHere, Gate } from '../../apps/site/src/run/engine-here.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
-import type { RunPlace } from '../../src/runs/run/start-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
+import type { RunPlace } from '../../src/runs/run/execute/start-run.js';
 
 export interface Failing {
   /** The name of the GPU, if it is not its real one. */

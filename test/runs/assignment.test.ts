@@ -8,7 +8,7 @@ import { lora } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 import { digitTeam, eventsOf, filesOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';

@@ -9,7 +9,7 @@ import { defineRecipe } from '../../src/method/recipe/define.js';
 import { recipeJson } from '../../src/method/recipe/recipe.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { arithmetic } from '../../src/teams/tasks/generated/arithmetic.js';
 import { eventsOf, temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 

@@ -11,7 +11,7 @@ import { frozen } from '../../src/method/recipe/frozen.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { evaluate, resume, train } from '../../src/runs/run/api.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { ablate } from '../../src/runs/studies/ablation/ablate.js';
 import { collectLog } from '../../src/runs/studies/inspect/collect-turns.js';
 import { inspect } from '../../src/runs/studies/inspect/inspect-log.js';

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import learntGraph from '../../examples/learnt-graph/recipe.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
 import { filesOf, resumedTiny, stepsOf, temporaryRoot, trainTiny } from '../support/tiny-run.js';
 

@@ -12,7 +12,7 @@ import { loadRecipe } from '../../src/method/recipe/load-recipe.js';
 import { evaluationSampling, type Recipe } from '../../src/method/recipe/recipe.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
 import { searchR1Retriever } from '../../src/teams/tasks/retrieval/search-r1.js';
 import { searchTeam } from '../../src/teams/team/search.js';

@@ -4,7 +4,7 @@ import { lora } from '@drmas/engine/model';
 import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { planRun } from '../../src/runs/studies/plan/dry-run.js';
 import { openAgentModels } from '../../src/serve/models/open-agent-models.js';
 import { expectFirstRatios } from '../support/expectations.js';

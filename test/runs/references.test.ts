@@ -9,7 +9,7 @@ import type { Recipe } from '../../src/method/recipe/recipe.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { policiesByReference } from '../../src/method/training/signals/open-training.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import {
   eventsOf,
   filesOf,

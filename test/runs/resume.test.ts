@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import {
   createRun,
   digitTeam,

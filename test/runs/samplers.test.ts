@@ -8,7 +8,7 @@ import { nodeFiles } from '@drmas/engine/platform';
 import { tinker } from '@drmas/tinker';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { type Lie, lies, liesOfTwoLists, withLie } from '../support/lying-sampler.js';
 import { SamplerFake } from '../support/sampler-fake.js';
 import { serveTinker } from '../support/serve-tinker.js';

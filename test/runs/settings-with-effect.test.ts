@@ -3,7 +3,6 @@
 import { RecipeError } from '@drmas/engine/errors';
 import { tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import { estimatorOf } from '../../src/method/recipe/recipe.js';
 import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';
 import { standard } from '../../src/runs/composition/standard.js';
@@ -368,9 +367,7 @@ describe('costs and weights of parts, if each agent has a reward of its own, cau
       const runOf = async (value: number) => {
         const recipe = choiceRecipe({ team: own, training }, [...chosen, `${path}=${value}`]);
         const steps = await learnSteps(recipe);
-        const warned = steps.flatMap(({ played, learnt }) =>
-          unheardTeam({ ...recipe, estimator: estimatorOf(recipe) }, played, learnt.advantages),
-        );
+        const warned = steps.flatMap(({ played, learnt }) => unheardTeam(recipe, played, learnt.advantages));
         return {
           warned: warned.map(({ message }) => message),
           last: JSON.stringify(steps.at(-1)?.learnt.advantages.turns),

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { defineTeam } from '../../src/teams/team/team.js';
 import { takesTime, timeForMishaps } from '../support/time-and-chance.js';

@@ -6,7 +6,7 @@ import { checkpoint, lora } from '@drmas/engine/model';
 import { nodeHost } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { drmas } from '../support/command-line.js';
 import { remoteRecipe, writeSymbolsModel } from '../support/tinker-fake/open.js';
 import type { FakeName, FakeOptions } from '../support/tinker-fake/options.js';

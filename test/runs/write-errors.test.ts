@@ -9,7 +9,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { recipeJson } from '../../src/method/recipe/recipe.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { verifyRun } from '../../src/method/store/verify-run.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { type Fault, faultyFiles } from '../support/faulty-files.js';
 import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 

@@ -7,8 +7,9 @@ import { tinyDecoder } from '@drmas/engine/model';
 import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src/method/recipe/define.js';
 import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
-import { requestContinuation, requestRecipe, rewindRun, runRecord } from '../../src/runs/run/request.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
+import { requestContinuation, rewindRun } from '../../src/runs/run/request/continuation.js';
+import { requestRecipe, runRecord } from '../../src/runs/run/request/new-run.js';
 import { hostileTeam, numbers } from './hostile-team.js';
 import {
   BrokenLawError,

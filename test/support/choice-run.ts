@@ -15,7 +15,8 @@ import { playStep, positionAfter } from '../../src/method/training/step/play-ste
 import { advance, stepEvents } from '../../src/method/training/step/record-step.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { openRun, prepareTasks } from '../../src/runs/run/open-run.js';
+import { openRun } from '../../src/runs/run/open/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';
 import { defineTeam, type Reward, type Team } from '../../src/teams/team/team.js';

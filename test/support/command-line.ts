@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream';
 import type { CommandContext, Keyboard } from '../../src/cli/command-context.js';
 import { runCommandLine } from '../../src/cli/command-line.js';
 import { openDashboard } from '../../src/cli/open-dashboard.js';
-import { type RunPlace, thisProcess } from '../../src/runs/run/start-run.js';
+import { type RunPlace, thisProcess } from '../../src/runs/run/execute/start-run.js';
 import { forecastRun } from '../../src/runs/studies/plan/forecast-run.js';
 
 export interface Typed extends Partial<Pick<CommandContext, 'forecastRun' | 'openDashboard'>> {

@@ -18,7 +18,7 @@ import { runSettings } from '../../src/method/training/run/run-settings.js';
 import { firstWeights, trainedModels } from '../../src/method/training/run/trained-models.js';
 import { trainingRun } from '../../src/method/training/signals/training-run.js';
 import { firstProgress, type Progress } from '../../src/method/training/state/progress.js';
-import { prepareTasks } from '../../src/runs/run/open-run.js';
+import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import { inProcessExecutor } from '../../src/teams/rollout/executor.js';

@@ -1,5 +1,5 @@
 /** Replaces training in tests that only need the order of events: as many events as a run has, and scores by seed. */
-import { type RunPlace, thisProcess } from '../../src/runs/run/start-run.js';
+import { type RunPlace, thisProcess } from '../../src/runs/run/execute/start-run.js';
 import { evaluation, finished, started, step } from '../fixtures/run-events.js';
 
 export const quickPlace: RunPlace = {

@@ -5,7 +5,7 @@ import { nodeHost } from '@drmas/engine/platform';
 import { defineRecipe, type RecipeInput } from '../../src/method/recipe/define.js';
 import { howToMove, unmovedAgents } from '../../src/runs/analysis/trouble.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { createRun, eventsOf } from './tiny-run.js';
 
 /** @returns What is said, in order: warnings, `end` for the end of a run, `unmoved`; and the first and last success */

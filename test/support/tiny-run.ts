@@ -17,7 +17,7 @@ import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/method/store/run-directory.js';
 import type { WatchedRun } from '../../src/method/training/stability/stability-watch.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { arithmetic, arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
 import { agent } from '../../src/teams/team/agent.js';

@@ -4,7 +4,7 @@ import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import type { RunDirectory } from '../../src/method/store/run-directory.js';
-import { executeRun } from '../../src/runs/run/execute-run.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { takesTime } from '../support/time-and-chance.js';
 import { createRun, filesOf, temporaryRoot, tinyModel, tinyRecipe, trainTiny } from '../support/tiny-run.js';
 import { childrenOf, isAlive } from './child-processes.js';

@@ -11,7 +11,7 @@ import { started } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { eventually } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import type { RunPlace } from '../../runs/run/start-run.js';
+import type { RunPlace } from '../../runs/run/execute/start-run.js';
 
 const root = temporaryRoot();
 const file = join(root, 'mine.ts');

@@ -6,7 +6,6 @@ import { type AgentProfile, isOtherModel, modelKindOf } from '@drmas/engine/mode
 import type { TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../teams/index.js';
 import type { OpenEstimator } from '../advantage/define-estimator.js';
-import { openEstimator } from '../advantage/estimators/index.js';
 import type { BackendSpec } from './backend-spec.js';
 import { type Lists, typeOf } from './lists.js';
 import type { RecipeSettings } from './recipe-schema.js';
@@ -22,6 +21,11 @@ export interface Recipe extends Readonly<RecipeSettings> {
    * @internal
    */
   readonly lists: Lists;
+  /**
+   * The estimator that `advantage` chooses, open.
+   * @internal
+   */
+  readonly estimator: OpenEstimator;
   /** Receivers of the run's events. */
   readonly sinks?: readonly EventSink[];
   /** The functions of frozen agents whose entry in `assign` is of type `text`, by the agent. */
@@ -53,9 +57,6 @@ export function backendOfModel(
   const device = asked === 'cuda:0' ? 'cuda' : asked;
   return device === spec.device ? spec : { ...spec, device };
 }
-
-export const estimatorOf = ({ advantage, lists }: Pick<Recipe, 'advantage' | 'lists'>): OpenEstimator =>
-  openEstimator(advantage, lists.estimators);
 
 export function backendOf({ lists }: Pick<Recipe, 'lists'>, { type }: BackendSpec): BackendDeclaration {
   return lists.backends.find((row) => typeOf(row) === type) as BackendDeclaration; // the schema has no other types
@@ -158,6 +159,7 @@ export function recipeJson({
   tasks,
   code,
   lists,
+  estimator,
   sinks,
   functions,
   ...settings

@@ -15,7 +15,7 @@ import { defaultOptimizer, modelSchema } from '@drmas/engine/model';
 import type { Split, TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../teams/index.js';
 import { benchmarks } from '../../teams/tasks.js';
-import { needOf } from '../advantage/estimators/index.js';
+import { needOf, openEstimator } from '../advantage/estimators/index.js';
 import type { RecipeDefinition, RecipeInput } from './define.js';
 import { keyVariablesOf, type Lists, sectionsOf } from './lists.js';
 import { applyOverrides, type Override, type Plain, parseOverride, removalsOfNothing } from './overrides.js';
@@ -98,6 +98,7 @@ export function resolveWith(standard: Lists, definition: RecipeDefinition, optio
     tasks: resolveTasks(tasks, overrides.filter(ofTasks)),
     code: options.code,
     lists,
+    estimator: openEstimator(settings.advantage, lists.estimators),
     ...(sinks === undefined ? {} : { sinks }),
     ...functionsIn(settings.assign, functions),
   };

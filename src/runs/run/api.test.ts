@@ -8,7 +8,7 @@ import { RunDirectory } from '../../method/store/run-directory.js';
 import { jsonl } from '../../teams/tasks/files/file-source.js';
 import { resolveRecipe } from '../composition/resolve-recipe.js';
 import { evaluate, type RunStart, resume, train } from './api.js';
-import { requestEvaluation } from './request.js';
+import { requestEvaluation } from './request/evaluation.js';
 
 const root = temporaryRoot();
 const definition = tinyDefinition();

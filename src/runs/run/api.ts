@@ -16,23 +16,16 @@ import {
   storedEpisode,
   writeEpisodes,
 } from '../../method/store.js';
-import type { PlayedEvaluation } from './evaluate-run.js';
-import { prepareTasks } from './open-run.js';
-import {
-  checkpointOf,
-  type RecipeRequest,
-  requestBaseline,
-  requestContinuation,
-  requestEvaluation,
-  requestRecipe,
-  requireSameData,
-  rewindRun,
-  runRecord,
-} from './request.js';
+import type { PlayedEvaluation } from './execute/evaluate-run.js';
+import { type PreparedRun, type RunPlace, startRun, thisProcess } from './execute/start-run.js';
+import { prepareTasks } from './open/prepare-tasks.js';
+import { checkpointOf } from './request/checkpoint-names.js';
+import { requestContinuation, requireSameData, rewindRun } from './request/continuation.js';
+import { requestBaseline, requestEvaluation } from './request/evaluation.js';
+import { type RecipeRequest, requestRecipe, runRecord } from './request/new-run.js';
+import { rememberTyped } from './request/stored-data.js';
 import { functionsListener, type ListenerOptions, RunListeners } from './run-listeners.js';
 import { openRunStore, type RunStore } from './run-store.js';
-import { type PreparedRun, type RunPlace, startRun, thisProcess } from './start-run.js';
-import { rememberTyped } from './stored-data.js';
 
 /** A run whose request was checked. Nothing was played yet. */
 export interface RunStart {

@@ -11,9 +11,9 @@ import type { OpenRun } from '../../method/index.js';
 import type { RecipeDefinition } from '../../method/recipe.js';
 import { assignmentOf } from '../../method/recipe.js';
 import type { Team } from '../../teams/index.js';
-import { modelPlaces } from './open-backends.js';
-import { openRun, publishAll } from './open-run.js';
-import { requestEvaluation } from './request.js';
+import { modelPlaces } from './open/open-backends.js';
+import { openRun, publishAll } from './open/open-run.js';
+import { requestEvaluation } from './request/evaluation.js';
 
 /** The options of `loadTeam`. */
 export interface LoadTeamOptions {

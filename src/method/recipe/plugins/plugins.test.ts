@@ -16,7 +16,7 @@ import { codeHash } from '../code-hash.js';
 import type { RecipeInput } from '../define.js';
 import { loadRecipe } from '../load-recipe.js';
 import { lossOf } from '../policy-losses.js';
-import { estimatorOf, recipeJson } from '../recipe.js';
+import { recipeJson } from '../recipe.js';
 import { withLossModules } from './import-losses.js';
 
 const words = { source: 'a test', formula: 'r', use: 'in this test' };
@@ -55,7 +55,7 @@ describe('the plug-ins of a recipe', () => {
     const recipe = resolve(use, { advantage: { type: 'raw' }, backend: { type: 'mine' } });
     expect(recipe.advantage).toEqual({ type: 'raw', factor: 2 });
     expect(recipe.backend).toEqual({ type: 'mine', url: 'here' });
-    expect(estimatorOf(recipe).laws).toEqual({ shift: [] });
+    expect(recipe.estimator.laws).toEqual({ shift: [] });
     expect(recipe.lists.ownTrackers.map(({ name }) => name)).toEqual(['seen']);
     expect(Object.keys(recipeJson(recipe))).toEqual(Object.keys(recipeJson(resolve(undefined))));
   });

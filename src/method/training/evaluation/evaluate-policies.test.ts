@@ -11,7 +11,7 @@ import {
   tinyRecipe,
   trainTiny,
 } from '../../../../test/support/tiny-run.js';
-import { evaluateCheckpoint } from '../../../runs/run/evaluate-run.js';
+import { evaluateCheckpoint } from '../../../runs/run/execute/evaluate-run.js';
 import { gradeMath } from '../../../teams/tasks/grading/math.js';
 import { boxed } from '../../../teams/team/parsers.js';
 import { solverVerifier } from '../../../teams/team/solver-verifier.js';

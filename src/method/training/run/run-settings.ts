@@ -3,7 +3,7 @@ import type { Price } from '@drmas/engine/host';
 import type { TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../../teams/index.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
-import { estimatorOf, pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';
+import { pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';
 
 export interface DemonstrationSource {
   readonly sources: Readonly<Record<'train' | 'test', TaskSource>>;
@@ -34,7 +34,7 @@ export function runSettings(recipe: Recipe): RunSettings {
     training,
     evaluation,
     agents,
-    estimator: estimatorOf(recipe),
+    estimator: recipe.estimator,
     staleness: stalenessOf(recipe.rollout),
     prices: pricesOf(recipe),
     demonstrations: demonstrationsOf({ agents, team, tasks }),

@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import { fakeRun } from '../../../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { defineEstimator } from '../../advantage/define-estimator.js';
-import { estimatorOf } from '../../recipe/recipe.js';
 import type { PlannedStep, Signal, TurnSignals } from '../run/signal.js';
 import { learnStep } from '../step/learn-step.js';
 import { playStep } from '../step/play-step.js';
@@ -35,8 +34,7 @@ it.each([
   ['gae', { solver: { kl: { coefficient: 1 } } }, ['reference-kl', 'values']],
 ] as const)('%s with %j wants %j', (type, policies, names) => {
   const recipe = tinyRecipe({ advantage: { type }, policies });
-  const settings = { estimator: estimatorOf(recipe), policies: recipe.policies };
-  expect(wantedSignals(settings).map(({ name }) => name)).toEqual(names);
+  expect(wantedSignals(recipe).map(({ name }) => name)).toEqual(names);
 });
 
 // A signal and an estimator that only this file defines, to show that no other code needs to know them.

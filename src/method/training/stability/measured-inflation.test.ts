@@ -3,7 +3,7 @@ import type { EpisodeGroup, TrainingSample, Turn } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
-import { executeRun } from '../../../runs/run/execute-run.js';
+import { executeRun } from '../../../runs/run/execute/execute-run.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { stepAdvantages } from '../advantages/advantages.js';

@@ -11,7 +11,8 @@ import {
   trainTiny,
   watchedRun,
 } from '../../../../test/support/tiny-run.js';
-import { checkpointOf, requestContinuation } from '../../../runs/run/request.js';
+import { checkpointOf } from '../../../runs/run/request/checkpoint-names.js';
+import { requestContinuation } from '../../../runs/run/request/continuation.js';
 import { RunDirectory } from '../../store/run-directory.js';
 import { firstProgress, keptProgress, keptSchema, loadProgress } from './progress.js';
 import { endsAfter, StopRules } from './stop-rules.js';

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { fakeRun } from '../../../../test/support/fake-run.js';
 import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { eventsOf, filesOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
-import { executeRun } from '../../../runs/run/execute-run.js';
+import { executeRun } from '../../../runs/run/execute/execute-run.js';
 import type { Script } from '../../../runs/testing/scripted-sampler.js';
 import { agent } from '../../../teams/team/agent.js';
 import { integer } from '../../../teams/team/parsers.js';

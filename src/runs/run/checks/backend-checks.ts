@@ -9,7 +9,6 @@ import {
   type Assignment,
   backendOfModel,
   backendText,
-  estimatorOf,
   lossPath,
   lossSettings,
   type Recipe,
@@ -77,9 +76,7 @@ export function checkBackends(
     const loss = { path: lossPath(recipe, policy.name), type: lossSettings(recipe, policy.name).type };
     requireAll(lossChecks(policy, loss, plugins));
   }
-  const needs = wantedSignals({ estimator: estimatorOf(recipe), policies: recipe.policies }).flatMap(
-    ({ backend }) => backend ?? [],
-  );
+  const needs = wantedSignals(recipe).flatMap(({ backend }) => backend ?? []);
   for (const policy of policies.values()) requireAll(runChecks(policy, advantage.type, needs, training));
 }
 

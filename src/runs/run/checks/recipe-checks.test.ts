@@ -15,7 +15,8 @@ import { frozen } from '../../../method/recipe/frozen.js';
 import type { Recipe } from '../../../method/recipe/recipe.js';
 import type { Agent } from '../../../teams/team/agent.js';
 import { planRun } from '../../studies/plan/dry-run.js';
-import { openRun, prepareTasks } from '../open-run.js';
+import { openRun } from '../open/open-run.js';
+import { prepareTasks } from '../open/prepare-tasks.js';
 import { checkBackends, type Purpose } from './backend-checks.js';
 import { checkToolFormats } from './recipe-checks.js';
 

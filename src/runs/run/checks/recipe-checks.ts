@@ -20,7 +20,6 @@ import {
 import {
   type Assignment,
   backendOfModel,
-  estimatorOf,
   evaluationSampling,
   lossPath,
   lossSettings,
@@ -40,15 +39,14 @@ export function checkRecipe(
 ): void {
   requireAll(taskChecks(tasks));
   checkBackends(recipe, assignment, can, purpose);
-  const { agents, policies, training, evaluation, warmStart } = recipe;
+  const { agents, estimator, training, evaluation, warmStart } = recipe;
   requireAll(contextChecks(agents, evaluation, assignment));
-  const estimator = estimatorOf(recipe);
   requireAll(groupChecks(Object.keys(agents), training, estimator));
   if (purpose === 'training') requireAll(loneEpisodeChecks(Object.keys(agents), training, estimator));
   requireAll(refillChecks(training, tasks));
   requireAll(penaltyChecks(agents, training, estimator));
-  requireAll(signalChecks({ estimator, policies }, assignment));
-  requireAll(groupRewardChecks(recipe.team, { estimator, policies }));
+  requireAll(signalChecks(recipe, assignment));
+  requireAll(groupRewardChecks(recipe.team, recipe));
   // Weights can be copied between models with equal places.
   const placeOf = (model: string): string =>
     JSON.stringify([backendIdentity(backendOfModel(recipe, model)), samplerOfModel(recipe, model) === undefined]);

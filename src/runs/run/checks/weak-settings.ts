@@ -8,7 +8,6 @@ import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
   backendOfModel,
-  estimatorOf,
   evaluationSampling,
   lossPath,
   lossSettings,
@@ -25,7 +24,7 @@ type Settings = Pick<
   | 'policies'
   | 'training'
   | 'evaluation'
-  | 'advantage'
+  | 'estimator'
   | 'loss'
   | 'lists'
   | 'assign'
@@ -36,8 +35,7 @@ type Settings = Pick<
 
 /** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
 export function weakSettings(recipe: Settings): RunWarning[] {
-  const { agents, policies, training } = recipe;
-  const estimator = estimatorOf(recipe);
+  const { agents, estimator, policies, training } = recipe;
   const { type, penalties } = estimator;
   const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
     Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));

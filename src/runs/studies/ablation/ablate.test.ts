@@ -8,7 +8,7 @@ import { quickPlace } from '../../../../test/support/quick-place.js';
 import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { eventsOf, temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
 import { RunDirectory } from '../../../method/store/run-directory.js';
-import type { RunPlace } from '../../run/start-run.js';
+import type { RunPlace } from '../../run/execute/start-run.js';
 import { type AblateOptions, type AblationResult, ablate, ablateIn } from './ablate.js';
 import type { PlannedRun } from './ablation-plan.js';
 

@@ -27,11 +27,12 @@ import {
 import { type ParetoPicture, paretoPicture } from '../../analysis/aims/pareto-front.js';
 import { metricDifferences, type PairedDifference, pairedDifferences } from '../../analysis/paired-interval.js';
 import { resolveRecipe } from '../../composition/resolve-recipe.js';
-import { prepareTasks } from '../../run/open-run.js';
-import { load, requireReferences, runRecord } from '../../run/request.js';
+import { type RunPlace, startRun, thisProcess } from '../../run/execute/start-run.js';
+import { prepareTasks } from '../../run/open/prepare-tasks.js';
+import { requireReferences } from '../../run/request/continuation.js';
+import { load, runRecord } from '../../run/request/new-run.js';
+import { rememberTyped } from '../../run/request/stored-data.js';
 import { functionsListener, type ListenerOptions, RunListeners } from '../../run/run-listeners.js';
-import { type RunPlace, startRun, thisProcess } from '../../run/start-run.js';
-import { rememberTyped } from '../../run/stored-data.js';
 import { requestedTrackers } from '../../trackers/index.js';
 import { type ComparedOptions, comparedOf, type PlannedRun, plannedRuns } from './ablation-plan.js';
 import { runQueue } from './ablation-queue.js';

@@ -5,7 +5,7 @@ import { drmas } from '../../../../test/support/command-line.js';
 import { quickPlace } from '../../../../test/support/quick-place.js';
 import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
-import type { RunPlace } from '../../run/start-run.js';
+import type { RunPlace } from '../../run/execute/start-run.js';
 import { ablateIn } from './ablate.js';
 import { comparedVariants, parseBundle, parseVariation, plannedRuns } from './ablation-plan.js';
 import { type QueuedJob, runQueue } from './ablation-queue.js';

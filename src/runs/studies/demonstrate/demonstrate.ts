@@ -9,9 +9,10 @@ import { nodeFiles } from '@drmas/engine/platform';
 import pLimit from 'p-limit';
 import { allFailedText, commonFailure, type OpenRun, type Tasks, tasksOfStep } from '../../../method/index.js';
 import type { FrozenSpec, Recipe } from '../../../method/recipe.js';
-import { openRun, prepareTasks, publishAll, undividedFile } from '../../run/open-run.js';
-import { requestStudy } from '../../run/request.js';
-import { startingWeights } from '../../run/starting-weights.js';
+import { startingWeights } from '../../run/execute/starting-weights.js';
+import { openRun, publishAll } from '../../run/open/open-run.js';
+import { prepareTasks, undividedFile } from '../../run/open/prepare-tasks.js';
+import { requestStudy } from '../../run/request/new-run.js';
 import { demonstrationsIn, LineFile, reaches } from '../../traces/demonstration-rows.js';
 import { type Answerer, NoMoreAnswers, replyOf, type Speaker, TaskLeftOut, thrownBy } from './speaker.js';
 

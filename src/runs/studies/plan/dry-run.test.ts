@@ -7,7 +7,7 @@ import { remoteRecipe } from '../../../../test/support/tinker-fake/open.js';
 import { digitTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { agent } from '../../../teams/team/agent.js';
 import { defineTeam } from '../../../teams/team/team.js';
-import { prepareTasks } from '../../run/open-run.js';
+import { prepareTasks } from '../../run/open/prepare-tasks.js';
 import { tinySizes } from '../../testing/train-tiny.js';
 import { planRun } from './dry-run.js';
 

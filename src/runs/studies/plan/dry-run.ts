@@ -43,8 +43,8 @@ import { demandedSchema, inProcessExecutor } from '../../../teams/rollout.js';
 import { judgesOf } from '../../../teams/tasks.js';
 import { checkToolFormats } from '../../run/checks/recipe-checks.js';
 import { weakSettings } from '../../run/checks/weak-settings.js';
-import { type BackendModels, modelPlaces, modelsByBackend } from '../../run/open-backends.js';
-import { fittedTasks, leakedTasks, prepareTasks, taskWarnings } from '../../run/open-run.js';
+import { type BackendModels, modelPlaces, modelsByBackend } from '../../run/open/open-backends.js';
+import { fittedTasks, leakedTasks, prepareTasks, taskWarnings } from '../../run/open/prepare-tasks.js';
 import { type AgentUse, agentUse, extraRollouts, type TokenBudget, tokenBudget } from './token-budget.js';
 
 /** Tasks of the rehearsal, each played once, and demonstrations that are counted. */

@@ -3,7 +3,7 @@ import type { Warmup } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
 import type { Recipe } from '../../../method/recipe.js';
 import { purposeOf } from '../../run/checks/backend-checks.js';
-import { prepareTasks } from '../../run/open-run.js';
+import { prepareTasks } from '../../run/open/prepare-tasks.js';
 import { planRun, type RunPlan } from './dry-run.js';
 import { type ProbeOptions, type ProbeReport, probeRecipe, type RunTime } from './probe/probe-recipe.js';
 

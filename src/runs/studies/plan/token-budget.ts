@@ -4,7 +4,7 @@ import { playedTokens, priced, type TokenCount } from '@drmas/engine/host';
 import type { Episode } from '@drmas/engine/nouns';
 import type { PlannedRollouts } from '../../../method/index.js';
 import { wantedSignals } from '../../../method/index.js';
-import { estimatorOf, pricesOf, type Recipe } from '../../../method/recipe.js';
+import { pricesOf, type Recipe } from '../../../method/recipe.js';
 
 /** An agent's calls and tokens in an episode, on average. */
 export interface AgentUse {
@@ -72,20 +72,13 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
 }
 
 export function extraRollouts(
-  {
-    advantage,
-    lists,
-    policies,
-    assign,
-    training,
-  }: Pick<Recipe, 'advantage' | 'lists' | 'policies' | 'assign' | 'training'>,
+  { estimator, policies, assign, training }: Pick<Recipe, 'estimator' | 'policies' | 'assign' | 'training'>,
   use: Readonly<Record<string, AgentUse>>,
 ): PlannedRollouts[] {
   const callsOf = (agents: readonly [string, AgentUse][]) => sumOf(agents.map(([, { calls }]) => calls));
   const agents = Object.entries(use);
   const learning = agents.filter(([agent]) => typeof assign[agent] === 'string');
   const { tasksPerStep: tasks, groupSize } = training;
-  const estimator = estimatorOf({ advantage, lists });
   const calls = { all: callsOf(agents), learnt: callsOf(learning) };
   const step = { estimator, tasks, episodes: tasks * groupSize, calls };
   return wantedSignals({ estimator, policies }).flatMap(({ plan }) => (plan === undefined ? [] : [plan(step)]));

@@ -3,7 +3,7 @@
 import { percent, remedyOfFailure } from '@drmas/engine/host';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../../../method/advantage.js';
 import { remedies, remedyForSameness } from '../../../../method/index.js';
-import { estimatorOf, type Recipe } from '../../../../method/recipe.js';
+import type { Recipe } from '../../../../method/recipe.js';
 import type { ProbeFindings } from './probe-findings.js';
 
 export interface Advice {
@@ -140,7 +140,7 @@ function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings):
 function estimators(recipe: Recipe, { estimators, agents, groupSize }: ProbeFindings): Advice[] {
   const { type } = recipe.advantage;
   const ofAgents = Object.entries(estimators[type] ?? {});
-  const opened = estimatorOf(recipe);
+  const opened = recipe.estimator;
   const advice = ofAgents.flatMap(([agent, { inflation, ownShare }]): Advice[] => {
     const calls = agents[agent]?.calls;
     if (calls === undefined) return [];

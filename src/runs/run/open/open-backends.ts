@@ -13,7 +13,7 @@ import {
   type Recipe,
   samplerOfModel,
   serverKeyOf,
-} from '../../method/recipe.js';
+} from '../../../method/recipe.js';
 
 /** Starts a backend. The caller disposes of it. */
 export type OpenBackend = (spec: BackendSpec, options: OpenOptions) => Promise<Backend>;

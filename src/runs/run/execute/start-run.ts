@@ -1,12 +1,12 @@
 /** Starts a run in its directory: the one way for new runs, resumed runs and the runs of an ablation. */
 import type { RunEvent } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import type { Recipe } from '../../method/recipe.js';
-import type { RunDirectory } from '../../method/store.js';
+import type { Recipe } from '../../../method/recipe.js';
+import type { RunDirectory } from '../../../method/store.js';
+import type { RunListeners } from '../run-listeners.js';
 import { evaluateCheckpoint } from './evaluate-run.js';
 import { type ExecutionOptions, executeRun } from './execute-run.js';
 import { requireKernels } from './resume-run.js';
-import type { RunListeners } from './run-listeners.js';
 
 /** The place where runs are executed: this process, or a cluster. */
 export interface RunPlace {

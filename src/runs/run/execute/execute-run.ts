@@ -1,14 +1,14 @@
 /** One execution of a recipe in a run directory: from its beginning or from a checkpoint to the run's last event. */
 import type { RunFinished } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import { commitsOf, saveCheckpoint } from '../../method/checkpoints.js';
-import type { Tasks } from '../../method/index.js';
-import { goesOnAfter, trainTeam } from '../../method/index.js';
-import type { Recipe } from '../../method/recipe.js';
-import type { Checkpoint, RunDirectory } from '../../method/store.js';
+import { commitsOf, saveCheckpoint } from '../../../method/checkpoints.js';
+import type { Tasks } from '../../../method/index.js';
+import { goesOnAfter, trainTeam } from '../../../method/index.js';
+import type { Recipe } from '../../../method/recipe.js';
+import type { Checkpoint, RunDirectory } from '../../../method/store.js';
+import type { OpenBackend } from '../open/open-backends.js';
+import { prepareTasks } from '../open/prepare-tasks.js';
 import { beginRun, failureOf, type StartedRun } from './begin-run.js';
-import type { OpenBackend } from './open-backends.js';
-import { prepareTasks } from './open-run.js';
 import { resumeRun } from './resume-run.js';
 
 export interface ExecutionOptions {

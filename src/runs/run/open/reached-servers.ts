@@ -1,5 +1,5 @@
 /** The servers that a run will send prompts to, in words: a person reads them before the first request. */
-import { type Assignment, type Recipe, serverKeyOf } from '../../method/recipe.js';
+import { type Assignment, type Recipe, serverKeyOf } from '../../../method/recipe.js';
 import { modelPlaces } from './open-backends.js';
 
 /** One sentence for each server: who plays there, and which key goes along. */

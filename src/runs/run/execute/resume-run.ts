@@ -3,15 +3,15 @@ import type { Hardware, WeightsSpec } from '@drmas/engine/contract';
 import { RunError } from '@drmas/engine/errors';
 import type { RunEvent, RunStarted } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import { commitsOf, loadCheckpoint, openTraining } from '../../method/checkpoints.js';
-import { firstWeights } from '../../method/index.js';
-import type { Recipe } from '../../method/recipe.js';
-import { assignmentOf } from '../../method/recipe.js';
-import type { Checkpoint, RunDirectory } from '../../method/store.js';
-import { REFERENCES } from '../../method/store.js';
+import { commitsOf, loadCheckpoint, openTraining } from '../../../method/checkpoints.js';
+import { firstWeights } from '../../../method/index.js';
+import type { Recipe } from '../../../method/recipe.js';
+import { assignmentOf } from '../../../method/recipe.js';
+import type { Checkpoint, RunDirectory } from '../../../method/store.js';
+import { REFERENCES } from '../../../method/store.js';
+import { modelPlaces, modelsByBackend } from '../open/open-backends.js';
+import { openRun, publishAll } from '../open/open-run.js';
 import type { RunRequest, StartedRun } from './begin-run.js';
-import { modelPlaces, modelsByBackend } from './open-backends.js';
-import { openRun, publishAll } from './open-run.js';
 
 /**
  * Checks whether this machine has the kernels of the run's start. It changes nothing: a caller that resumes from an

@@ -6,9 +6,9 @@ import { appendFile, mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { isObject, RunError } from '@drmas/engine/errors';
 import envPaths from 'env-paths';
-import { parseOverride, type RecipeDefinition } from '../../method/recipe.js';
-import { isRecipeFile, shippedRecipes } from '../../method/recipe-files.js';
-import type { AblationRecord } from '../../method/store.js';
+import { parseOverride, type RecipeDefinition } from '../../../method/recipe.js';
+import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
+import type { AblationRecord } from '../../../method/store.js';
 
 /** Allows addresses and folders that stored data may name, separated by commas. `--allow-endpoint` adds to it. */
 export const ALLOW_VARIABLE = 'DRMAS_ALLOW_ENDPOINT';

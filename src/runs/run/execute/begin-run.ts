@@ -6,7 +6,7 @@ import type { RunStarted } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
 import type { TaskOrigin, TaskSet } from '@drmas/engine/nouns';
 import { packageVersion } from '@drmas/engine/platform';
-import { openTraining, warmStart } from '../../method/checkpoints.js';
+import { openTraining, warmStart } from '../../../method/checkpoints.js';
 import {
   backendsOf,
   firstProgress,
@@ -14,12 +14,12 @@ import {
   type Progress,
   type Tasks,
   type TrainingRun,
-} from '../../method/index.js';
-import type { Recipe } from '../../method/recipe.js';
-import type { RunDirectory } from '../../method/store.js';
-import { REFERENCES } from '../../method/store.js';
-import type { OpenBackend } from './open-backends.js';
-import { openRun, publishAll } from './open-run.js';
+} from '../../../method/index.js';
+import type { Recipe } from '../../../method/recipe.js';
+import type { RunDirectory } from '../../../method/store.js';
+import { REFERENCES } from '../../../method/store.js';
+import type { OpenBackend } from '../open/open-backends.js';
+import { openRun, publishAll } from '../open/open-run.js';
 
 export interface RunRequest {
   readonly recipe: Recipe;

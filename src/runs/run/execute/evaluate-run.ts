@@ -2,11 +2,12 @@ import { TrainingError } from '@drmas/engine/errors';
 import type { ScoredEvaluation } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
 import { type Episode, isScored } from '@drmas/engine/nouns';
-import { commitsOf } from '../../method/checkpoints.js';
-import { allFailedText, commonFailure, NO_SCORE, playEvaluation } from '../../method/index.js';
-import type { Recipe } from '../../method/recipe.js';
-import type { Checkpoint } from '../../method/store.js';
-import { openRun, prepareTasks, publishAll } from './open-run.js';
+import { commitsOf } from '../../../method/checkpoints.js';
+import { allFailedText, commonFailure, NO_SCORE, playEvaluation } from '../../../method/index.js';
+import type { Recipe } from '../../../method/recipe.js';
+import type { Checkpoint } from '../../../method/store.js';
+import { openRun, publishAll } from '../open/open-run.js';
+import { prepareTasks } from '../open/prepare-tasks.js';
 import { startingWeights } from './starting-weights.js';
 
 export interface PlayedEvaluation {

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import type { Task, TaskSource } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
-import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
-import { jsonl } from '../../teams/tasks/files/file-source.js';
-import { resolveRecipe } from '../composition/resolve-recipe.js';
-import { planRun } from '../studies/plan/dry-run.js';
-import { probeRecipe } from '../studies/plan/probe/probe-recipe.js';
-import { evaluate, train } from './api.js';
-import { leakedTasks, prepareTasks } from './open-run.js';
+import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../../../test/support/tiny-run.js';
+import { jsonl } from '../../../teams/tasks/files/file-source.js';
+import { resolveRecipe } from '../../composition/resolve-recipe.js';
+import { planRun } from '../../studies/plan/dry-run.js';
+import { probeRecipe } from '../../studies/plan/probe/probe-recipe.js';
+import { evaluate, train } from '../api.js';
+import { leakedTasks, prepareTasks } from './prepare-tasks.js';
 
 const root = temporaryRoot();
 

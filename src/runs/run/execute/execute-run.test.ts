@@ -4,9 +4,9 @@ import { precisionsOf } from '@drmas/engine/contract';
 import { startEngine } from '@drmas/engine/node';
 import { nodeHost } from '@drmas/engine/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
+import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import type { OpenBackend } from '../open/open-backends.js';
 import { executeRun } from './execute-run.js';
-import type { OpenBackend } from './open-backends.js';
 
 const root = temporaryRoot();
 

@@ -7,14 +7,16 @@ import { withLocalModels } from '@drmas/engine/formats';
 import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../../../test/support/tiny-run.js';
-import { settingsSchema } from '../../method/recipe/recipe-schema.js';
-import { RunDirectory } from '../../method/store/run-directory.js';
-import { lockRun } from '../../method/store/run-lock.js';
-import { standard } from '../composition/standard.js';
-import { evaluate, resume, train } from './api.js';
-import { loadTeam } from './load-team.js';
-import { agentsOfRun, requestContinuation, requestEvaluation, requireServerOfRun, serverKeyOfRun } from './request.js';
+import { temporaryRoot, tinyDefinition, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import { settingsSchema } from '../../../method/recipe/recipe-schema.js';
+import { RunDirectory } from '../../../method/store/run-directory.js';
+import { lockRun } from '../../../method/store/run-lock.js';
+import { standard } from '../../composition/standard.js';
+import { evaluate, resume, train } from '../api.js';
+import { loadTeam } from '../load-team.js';
+import { requestContinuation } from './continuation.js';
+import { requestEvaluation } from './evaluation.js';
+import { agentsOfRun, requireServerOfRun, serverKeyOfRun } from './recipe-of-run.js';
 import {
   ALLOW_VARIABLE,
   allowStored,

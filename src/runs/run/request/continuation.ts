@@ -1,0 +1,135 @@
+/** The request to resume a run. */
+import { basename, dirname, join, sep } from 'node:path';
+import { backendIdentity } from '@drmas/engine/contract';
+import { contentHash, requireWhole, SEAL } from '@drmas/engine/disk';
+import { CheckpointError, RunError } from '@drmas/engine/errors';
+import type { RunEvent } from '@drmas/engine/events';
+import { commandText, nodeFiles } from '@drmas/engine/platform';
+import { storedReferences } from '../../../method/checkpoints.js';
+import type { Tasks } from '../../../method/index.js';
+import type { RecipeDefinition } from '../../../method/recipe.js';
+import { assignmentOf, backendOfModel, type Recipe, recipeJson } from '../../../method/recipe.js';
+import { withoutRemoved } from '../../../method/recipe-files.js';
+import type { Checkpoint } from '../../../method/store.js';
+import { REFERENCES, type RunDirectory } from '../../../method/store.js';
+import { dataOf } from '../execute/begin-run.js';
+import { checkpointNamed } from './checkpoint-names.js';
+import { described, type RecipeRequest, resolved } from './new-run.js';
+import { changedSince, recipeOfRun } from './recipe-of-run.js';
+
+export interface Continuation extends RecipeRequest {
+  /** Whether the recipe or its code has changed since the run began, and the user accepted the change. */
+  readonly changed: boolean;
+  readonly moved: boolean;
+}
+
+export interface ContinuationRequest {
+  /** The definition if a program started the run, or the path of the recipe's file if it was moved. */
+  readonly recipe?: string | RecipeDefinition | undefined;
+  readonly acceptChanges?: boolean | undefined;
+  /** The checkpoint to resume from, `step-000004`, `4` or `best`; by default the last. */
+  readonly from?: string | undefined;
+}
+
+/**
+ * Checks whether a run can be resumed, and changes nothing.
+ * @throws RunError when there is no such run, it is complete, or its recipe has changed and that was not accepted
+ */
+export async function requestContinuation(
+  run: RunDirectory,
+  { recipe, acceptChanges, from }: ContinuationRequest = {},
+): Promise<Continuation> {
+  const { path, record } = run;
+  const events = await run.events();
+  const complete = events.some((event) => event.type === 'run.finished' && event.reason === 'completed');
+  if (complete && from === undefined)
+    throw new RunError(`${path} is complete: there is nothing to resume${afterStop(events)}`);
+  const request = await recipeOfRun(run, recipe, { acceptChanges });
+  const { loaded, overrides } = request;
+  const { source, codeHash } = record.recipe;
+  const moved = loaded.source !== source;
+  // Models and other files beside a moved file count as the same files.
+  const there = moved ? resolved({ ...loaded, source }, overrides).recipe : request.recipe;
+  const settings = moved ? movedPaths(recipeJson(there), dirname(loaded.source), dirname(source)) : recipeJson(there);
+  const changed =
+    loaded.codeHash !== codeHash || contentHash(settings) !== contentHash(withoutRemoved(record.resolved));
+  if (changed && acceptChanges !== true) throw changedSince(run, 'the recipe resolves to other settings');
+  return { ...request, changed, moved };
+}
+
+/** Settings with paths below the folder `to` for paths below `from`, such as task files beside the recipe. */
+const movedPaths = (settings: unknown, from: string, to: string): unknown =>
+  JSON.parse(JSON.stringify(settings), (_, value: unknown) =>
+    typeof value === 'string' && value.startsWith(from + sep) ? to + value.slice(from.length) : value,
+  );
+
+/** The way on for a run that a rule of `training.stopWhen` has ended. */
+function afterStop(events: readonly RunEvent[]): string {
+  const stop = events.findLast((event) => event.type === 'stop');
+  if (stop === undefined) return '';
+  return `. training.stopWhen.${stop.rule} ended it at step ${stop.step}; to train on, change the recipe and add --checkpoint ${stop.step} --accept-changes`;
+}
+
+/**
+ * Compares the references that a resumed run reads with their digests, and changes nothing.
+ * @throws CheckpointError naming a file that is damaged, or a reference that is missing
+ */
+export async function requireReferences(run: RunDirectory, recipe: Recipe): Promise<void> {
+  const trained = assignmentOf(recipe).trained.map(({ name }) => ({
+    name,
+    settings: recipe.policies[name],
+    backendKey: backendIdentity(backendOfModel(recipe, name)),
+  }));
+  for (const name of storedReferences(recipe.warmStart?.share, trained)) {
+    const directory = join(run.path, REFERENCES, name);
+    if (!(await nodeFiles.exists(directory))) throw new CheckpointError(`${directory} is missing`);
+    if ((await requireWhole(nodeFiles, directory)) === 'unsealed' && !(await run.mayLackDigests()))
+      throw new CheckpointError(`${join(directory, SEAL)} is missing`);
+  }
+}
+
+/**
+ * Compares the files that tasks are read from with those that the run began with. Other tasks may be held out then.
+ * @throws RunError naming the first file that differs, unless the change is accepted
+ */
+export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
+  const began = (await run.events()).find((event) => event.type === 'run.started');
+  if (acceptChanges || began?.type !== 'run.started') return;
+  const before = new Map(began.data?.map((origin) => [origin.name, origin]));
+  for (const { name, commit, files } of dataOf(tasks).data ?? [])
+    for (const [file, sha256] of Object.entries(files)) {
+      const was = before.get(name)?.files[file];
+      const what = commit === undefined ? `the file of tasks ${name}` : `${file} of ${name}`;
+      if (was !== undefined && was !== sha256) throw changedSince(run, `${what} has changed`);
+    }
+}
+
+/**
+ * Rewinds a run to a checkpoint, by default its last, to resume from it.
+ * @throws CheckpointError when the checkpoint is damaged, with the name of an older one, or when a reference is
+ *   damaged; RunError when there is no checkpoint `from`. Nothing is changed in that case
+ */
+export async function rewindRun(
+  run: RunDirectory,
+  { changed, moved, loaded, recipe }: Continuation,
+  { from, notify }: { readonly from?: string | undefined; readonly notify: (message: string) => void },
+): Promise<Checkpoint | undefined> {
+  const checkpoint = from === undefined ? await run.latestCheckpoint() : await checkpointNamed(run, from);
+  if (checkpoint !== undefined) await requireReferences(run, recipe);
+  try {
+    for (const notice of await run.rewind(checkpoint)) notify(notice);
+  } catch (error) {
+    if (!(error instanceof CheckpointError) || checkpoint === undefined) throw error;
+    const older = (await run.checkpoints()).findLast(({ step }) => step < checkpoint.step);
+    const way =
+      older === undefined
+        ? 'and there is no older checkpoint to resume from'
+        : `resume from an older checkpoint with ${commandText(['drmas', 'resume', run.path, '--checkpoint', basename(older.directory)])}`;
+    throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
+  }
+  if (changed || moved) {
+    const { source, codeHash } = loaded;
+    await run.recordRecipe({ source, codeHash }, described(recipe), changed ? (checkpoint?.step ?? 0) : undefined);
+  }
+  return checkpoint;
+}

@@ -1,0 +1,66 @@
+/** The request for an evaluation: of a run's checkpoint, or of a recipe before any training. */
+import { join } from 'node:path';
+import { RecipeError } from '@drmas/engine/errors';
+import { nodeFiles } from '@drmas/engine/platform';
+import type { Recipe, RecipeDefinition } from '../../../method/recipe.js';
+import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
+import type { Checkpoint } from '../../../method/store.js';
+import { RECIPE, RunDirectory } from '../../../method/store.js';
+import { wholeCheckpoint } from './checkpoint-names.js';
+import { requestRecipe } from './new-run.js';
+import { recipeOfRun } from './recipe-of-run.js';
+
+export interface CheckpointRequest {
+  /** Numbers of held-out tasks and of episodes for each task; by default the recipe's. */
+  readonly tasks?: number | undefined;
+  readonly samples?: number | undefined;
+  /** Fields of tasks; the scores are also given for each of their values. */
+  readonly by?: readonly string[] | undefined;
+  readonly set?: readonly string[] | undefined;
+  /** The checkpoint that plays, `step-000004`, `4` or `best`; by default the last. */
+  readonly from?: string | undefined;
+  readonly recipe?: string | RecipeDefinition | undefined;
+  readonly acceptChanges?: boolean | undefined;
+  /** Receives a message if the checkpoint is not checked, because a version without digests wrote it. */
+  readonly notify?: ((message: string) => void) | undefined;
+}
+
+/** Settings of the recipe that an evaluation has of its own, as overrides. */
+export const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest): string[] => [
+  ...set,
+  ...Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
+    value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
+  ),
+];
+
+/**
+ * @throws RunError when there is no run, no checkpoint in it yet, or its code has changed and that was not accepted;
+ *   CheckpointError when the checkpoint is damaged
+ */
+export async function requestEvaluation(
+  path: string,
+  request: CheckpointRequest,
+): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
+  const { from, recipe: given, acceptChanges, notify } = request;
+  const run = await RunDirectory.open(path);
+  const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
+  return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate', notify) };
+}
+
+/**
+ * The recipe of an evaluation before any training; all of its agents may be frozen. Undefined if `source` is not a
+ * recipe but the directory of a run.
+ * @throws RecipeError for a flag that needs a run
+ */
+export async function requestBaseline(
+  source: string | RecipeDefinition,
+  request: CheckpointRequest,
+): Promise<Recipe | undefined> {
+  if (typeof source === 'string') {
+    const isRun = await nodeFiles.exists(join(source, RECIPE));
+    if (isRun || !(isRecipeFile(source) || shippedRecipes().includes(source))) return undefined;
+  }
+  if (request.from !== undefined || request.recipe !== undefined)
+    throw new RecipeError('--checkpoint and --recipe need the directory of a run; this is a recipe');
+  return (await requestRecipe(source, { set: evaluationOverrides(request), allFrozen: true })).recipe;
+}
