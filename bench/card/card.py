@@ -33,6 +33,7 @@ from drmas_torch.place import Place
 from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
 from drmas_torch.trained import Trained, clipped_step
+from drmas_torch.tree import Tree, groups_of
 from drmas_torch.worker import place_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -395,7 +396,8 @@ def train(name: str, base: Decoder, place: Place) -> None:
         step()  # records
         seconds = seconds_of(step, 2, 10)
         profile(f'{name}: a step of rows ' + ('with' if shared else 'without') + ' shared prompts', step)
-        computed = policy.rows_computed
+        groups = groups_of([sample.read for sample in samples], place.rows)
+        computed = sum(Tree([samples[i].read for i in group]).rows for group in groups)
         note(
             'train',
             shape=name,

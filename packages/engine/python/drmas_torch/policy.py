@@ -89,8 +89,7 @@ class Policy:
     ) -> None:
         self.place, self.decoder, self.config, self.settings = place, decoder, decoder.config, settings
         self.weights, self.agents = weights, tuple(agents)
-        self.rows_computed = 0
-        self._graphs = place.graphs()
+        self._graphs = Graphs(place.device, place.memory)
         self.adapters: dict[str, dict[str, Tensor]] = {}
         """By agent; '' is the adapter of all."""
         if weights is not None and settings is not None:
@@ -166,7 +165,6 @@ class Policy:
 
     def batches(self, samples: Sequence[Sample]) -> Iterator[Batch]:
         """Runs the forward pass of all samples, each agent by itself. Use a batch before asking for the next one."""
-        self.rows_computed = 0
         for agent in dict.fromkeys(sample.agent for sample in samples):
             own = [i for i, sample in enumerate(samples) if sample.agent == agent]
             for group in groups_of([samples[i].read for i in own], self.place.rows):
@@ -175,7 +173,6 @@ class Policy:
     def _batch(self, samples: Sequence[Sample], group: list[int], agent: str) -> Batch:
         some = [samples[i] for i in group]
         tree = Tree([sample.read for sample in some])
-        self.rows_computed += tree.rows
         hidden = self._hidden(tree, agent)
         written = [sample.written for sample in some]
         rows = np.concatenate([path[places - 1] for path, places in zip(tree.paths, written, strict=True)])
