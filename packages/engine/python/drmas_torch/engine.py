@@ -85,9 +85,9 @@ class Engine:
 
     def on_create_policy(self, arrays: Arrays, id: int, name: str, shape: Shape, precision: str) -> None:
         """The array `flat` has the weights that train."""
-        self.policies[id] = Resident(id, name, self._model(shape, arrays, DTYPES[precision]), shape)
+        self.policies[id] = Resident(id, name, self._created(shape, arrays, DTYPES[precision]), shape)
 
-    def _model(self, shape: Shape, arrays: Arrays, dtype: torch.dtype) -> Policy:
+    def _created(self, shape: Shape, arrays: Arrays, dtype: torch.dtype) -> Policy:
         settings = AdapterSettings.of(shape['adapter']) if shape.get('adapter') else None
         flat = torch.from_numpy(arrays['flat'].copy()).to(self.place.device)
         if 'base' in shape:
@@ -157,32 +157,33 @@ class Engine:
 
     # Training
 
-    def on_score(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
-        return {}, {'logprobs': joined(self._of(id).policy.score(samples_of(samples, arrays)))}
+    def _model(self, id: int, critic: bool) -> Policy:
+        return self.critics[id] if critic else self._of(id).policy
+
+    def on_score(self, arrays: Arrays, id: int, samples: Samples, critic: bool = False) -> Answer:
+        return {}, {'scores': joined(self._model(id, critic).score(samples_of(samples, arrays)))}
 
     def on_logits(self, arrays: Arrays, id: int) -> Answer:
         return {}, {'logits': self._of(id).policy.logits(arrays['tokens'])}
 
-    def on_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
-        rows, norm = self._accumulate(self._of(id).policy, samples, arrays)
-        # The norm may be NaN, which JSON has no word for.
-        return {}, {'norm': np.array([norm]), 'logprobs': joined(rows)}
-
-    def _accumulate(self, policy: Policy, samples: Samples, arrays: Arrays) -> tuple[list[np.ndarray], float]:
+    def on_accumulate(self, arrays: Arrays, id: int, samples: Samples, critic: bool = False) -> Answer:
         """Sends the scores of each micro-batch, and receives the slopes of the loss."""
 
         def upstream(batch: Batch, *scores: np.ndarray) -> list[np.ndarray]:
+        model = self._model(id, critic)
             header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
             places = np.concatenate(batch.written).astype(np.int32)
-            self.send(header, {'places': places, **dict(zip(policy.scored, scores, strict=True))})
+            self.send(header, {'places': places, **dict(zip(model.scored, scores, strict=True))})
             slopes = self.inbox.until('slopes')[1]
-            return [slopes[name] for name in policy.scored]
+            return [slopes[name] for name in model.scored]
 
-        return policy.accumulate(samples_of(samples, arrays), upstream)
+        rows, norm = model.accumulate(samples_of(samples, arrays), upstream)
+        # The norm may be NaN, which JSON has no word for.
+        return {}, {'norm': np.array([norm]), 'scores': joined(rows)}
 
-    def on_optim_step(self, arrays: Arrays, id: int, settings: Step) -> Answer:
-        policy = self._of(id).policy
-        return clipped_step(policy.parts, settings, policy.slices(settings.get('partRates'))), {}
+    def on_optim_step(self, arrays: Arrays, id: int, settings: Step, critic: bool = False) -> Answer:
+        model = self._model(id, critic)
+        return clipped_step(model.parts, settings, model.slices(settings.get('partRates'))), {}
 
     def on_discard(self, arrays: Arrays, id: int) -> None:
         self._of(id).policy.trained.discard()
@@ -204,15 +205,6 @@ class Engine:
             decoder = Decoder(decoder.config, trained.tensors, decoder.ropes, decoder.dtype, decoder.pieces)
         head = torch.zeros(decoder.config.width + 1, device=self.place.device)
         self.critics[id] = Critic(self.place, decoder, trained, like.settings, head)
-
-    def on_critic_values(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
-        return {}, {'values': joined(self.critics[id].score(samples_of(samples, arrays)))}
-
-    def on_critic_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> None:
-        self._accumulate(self.critics[id], samples, arrays)
-
-    def on_critic_step(self, arrays: Arrays, id: int, settings: Step) -> Answer:
-        return clipped_step(self.critics[id].parts, settings), {}
 
     def on_critic_state(self, arrays: Arrays, id: int) -> Answer:
         header: dict[str, Optimizer] = {}

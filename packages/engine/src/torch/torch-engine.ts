@@ -132,7 +132,7 @@ export class TorchEngine implements EngineMethods {
   }
 
   async optimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
-    return this.#naming(id, () => this.#step('optimStep', this.#sound(id), settings));
+    return this.#naming(id, () => this.#step({ id: this.#sound(id) }, settings));
   }
 
   async publish(id: number, keep = 1): Promise<number> {
@@ -221,7 +221,8 @@ export class TorchEngine implements EngineMethods {
   async criticValues(id: number, batch: SampleBatch): Promise<Float32Array[]> {
     const samples = unpackSamples(batch);
     const { facts, arrays } = sentSamples(samples, this.#critic(id).config.context, false);
-    return rowsOf(arrayIn(await this.#process.call('criticValues', { id, samples: facts }, arrays), 'values'), samples);
+    const answer = await this.#process.call('score', { id, critic: true, samples: facts }, arrays);
+    return rowsOf(arrayIn(answer, 'scores'), samples);
   }
 
   async criticForwardBackward(
@@ -231,7 +232,7 @@ export class TorchEngine implements EngineMethods {
   ): Promise<ValueLossResult> {
     const { facts, arrays } = sentSamples(samples, this.#critic(id).config.context, false);
     const { slopes, result } = criticSlopes(samples, settings);
-    await this.#exchange('criticAccumulate', { id, samples: facts }, arrays, (batch) => {
+    await this.#exchange({ id, critic: true, samples: facts }, arrays, (batch) => {
       const rows = batch.rows('values', samples);
       return { values: batch.gathered(batch.indices.map((index, i) => slopes(index, rows[i] as Float32Array))) };
     });
@@ -239,7 +240,7 @@ export class TorchEngine implements EngineMethods {
   }
 
   criticOptimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
-    return this.#namingCritic(id, () => this.#step('criticStep', id, settings));
+    return this.#namingCritic(id, () => this.#step({ id, critic: true }, settings));
   }
 
   async exportCritic(id: number): Promise<CriticState> {
@@ -306,22 +307,22 @@ export class TorchEngine implements EngineMethods {
     return id;
   }
 
-  async #step(method: string, id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
+  async #step(model: object, settings: OptimStepSettings): Promise<OptimStepResult> {
     const { skipAboveNorm, ...others } = settings;
     const sent = { ...others, ...(Number.isFinite(skipAboveNorm) && { skipAboveNorm }) };
-    return (await this.#process.call(method, { id, settings: sent })).value as unknown as OptimStepResult;
+    return (await this.#process.call('optimStep', { ...model, settings: sent })).value as unknown as OptimStepResult;
   }
 
   async #score(id: number, samples: readonly TrainingSample[]) {
     const { facts, arrays } = this.#sent(id, samples);
     const answer = await this.#process.call('score', { id, samples: facts }, arrays);
-    return { logprobs: rowsOf(arrayIn(answer, 'logprobs'), samples) };
+    return { logprobs: rowsOf(arrayIn(answer, 'scores'), samples) };
   }
 
   async #accumulate(id: number, samples: readonly TrainingSample[], upstream: Upstream, entropyUpstream?: Upstream) {
     const { facts, arrays } = this.#sent(id, samples);
     const entropies: Float32Array[] = samples.map(({ tokens }) => new Float32Array(tokens.length));
-    const answer = await this.#exchange('accumulate', { id, samples: facts }, arrays, (batch) => {
+    const answer = await this.#exchange({ id, samples: facts }, arrays, (batch) => {
       const ofBatch = batch.rows('entropies', samples);
       batch.indices.forEach((index, i) => {
         entropies[index] = ofBatch[i] as Float32Array;
@@ -332,7 +333,7 @@ export class TorchEngine implements EngineMethods {
       };
     });
     const [gradientNorm] = arrayIn<Float64Array>(answer, 'norm') as unknown as [number];
-    return { logprobs: rowsOf(arrayIn(answer, 'logprobs'), samples), entropies, gradientNorm };
+    return { logprobs: rowsOf(arrayIn(answer, 'scores'), samples), entropies, gradientNorm };
   }
 
   #sent(id: number, samples: readonly TrainingSample[]) {
@@ -340,13 +341,11 @@ export class TorchEngine implements EngineMethods {
     return sentSamples(samples, config.context, 'trunk' in shape);
   }
 
-  /** A call that asks for slopes. An error of the loss ends the call after its last question, without a gradient. */
-  async #exchange(
-    method: string,
-    args: object,
-    arrays: Arrays,
-    slopes: (batch: MicroBatch) => Arrays,
-  ): Promise<TorchAnswer> {
+  /**
+   * A call of `accumulate`, which asks for slopes. An error of the loss ends the call after its last question, without
+   * a gradient.
+   */
+  async #exchange(args: object, arrays: Arrays, slopes: (batch: MicroBatch) => Arrays): Promise<TorchAnswer> {
     let failed: { readonly error: unknown } | undefined;
     const onScores: OnScores = (frame) => {
       const batch = new MicroBatch(frame);
@@ -358,7 +357,7 @@ export class TorchEngine implements EngineMethods {
       }
       return { ...none(), values: batch.gathered(undefined) };
     };
-    const answer = await this.#process.call(method, args, arrays, onScores);
+    const answer = await this.#process.call('accumulate', args, arrays, onScores);
     if (failed !== undefined) throw failed.error;
     return answer;
   }
