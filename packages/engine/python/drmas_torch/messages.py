@@ -1,11 +1,9 @@
-"""What the headers of messages hold, with the names of the other side (src/torch), and refusals."""
+"""What the headers of messages hold, with the names of the other side (src/torch), and refusals. Of classes with
+`total=False` some names may be missing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
-
-if TYPE_CHECKING:
-    from typing import NotRequired
+from typing import Any, TypedDict
 
 DecoderJson = dict[str, Any]
 """`DecoderConfig` of src/contract/architecture.ts; `Config.of` reads it."""
@@ -17,14 +15,14 @@ class AdapterJson(TypedDict):
     targets: list[str]
 
 
-class Shape(TypedDict):
+class Shape(TypedDict, total=False):
     """What a policy is: {base, adapter?}, {config} or {trunk, agents, adapter}."""
 
-    base: NotRequired[int]
-    config: NotRequired[DecoderJson]
-    trunk: NotRequired[DecoderJson]
-    agents: NotRequired[list[str]]
-    adapter: NotRequired[AdapterJson]
+    base: int
+    config: DecoderJson
+    trunk: DecoderJson
+    agents: list[str]
+    adapter: AdapterJson
 
 
 class Part(TypedDict):
@@ -39,11 +37,11 @@ class Part(TypedDict):
     stride: int | None
 
 
-class Samples(TypedDict):
+class Samples(TypedDict, total=False):
     """Their lengths, tokens and masks are arrays."""
 
     temperatures: list[float]
-    agents: NotRequired[list[str]]
+    agents: list[str]
 
 
 class Optimizer(TypedDict):
@@ -54,47 +52,42 @@ class Optimizer(TypedDict):
     buffers: list[str]
 
 
-class Rates(TypedDict):
-    trunk: float
-    adapters: float
-
-
-class OptimizerSettings(TypedDict):
+class OptimizerSettings(TypedDict, total=False):
     """Each type has those that it needs."""
 
     type: str
     learningRate: float
-    beta1: NotRequired[float]
-    beta2: NotRequired[float]
-    epsilon: NotRequired[float]
-    weightDecay: NotRequired[float]
-    momentum: NotRequired[float]
-    nesterov: NotRequired[bool]
+    beta1: float
+    beta2: float
+    epsilon: float
+    weightDecay: float
+    momentum: float
+    nesterov: bool
 
 
-class Step(TypedDict):
+class Step(TypedDict, total=False):
     """`OptimStepSettings` of src/contract/optimizer-settings.ts."""
 
     optimizer: OptimizerSettings
     clipNorm: float
-    skipAboveNorm: NotRequired[float]
-    undoNonFinite: NotRequired[bool]
-    partRates: NotRequired[Rates]
+    skipAboveNorm: float
+    undoNonFinite: bool
+    partRates: dict[str, float]
 
 
-class Stepped(TypedDict):
+class Stepped(TypedDict, total=False):
     applied: bool
-    why: NotRequired[str]
-    norm: NotRequired[float]
+    why: str
+    norm: float
 
 
-class Wanted(TypedDict):
+class Wanted(TypedDict, total=False):
     """A request for one sample. Its prompt and the uniform numbers of its draws are arrays."""
 
     id: int
     policy: int
-    version: NotRequired[int | None]
-    agent: NotRequired[str | None]
+    version: int | None
+    agent: str | None
     temperature: float
     topP: float
     topK: int

@@ -15,7 +15,7 @@ from .attention import ROWS, padded
 from .config import AdapterSettings, size_of
 from .decoder import Adds, Decoder
 from .head import TokenScores, logits_of, scale_of_scores
-from .messages import Rates, Refusal
+from .messages import Refusal
 from .place import Place
 from .trained import Slice, Trained
 from .tree import Tree, groups_of
@@ -117,7 +117,7 @@ class Policy:
             return None
         return adapter_adds(self.config, self.settings, self.adapters[agent])
 
-    def slices(self, rates: Rates | None) -> list[Slice] | None:
+    def slices(self, rates: dict[str, float] | None) -> list[Slice] | None:
         """The slices of the weights that a step with these rates of parts changes; None: all, at the settings' rate."""
         if rates is None:
             return None
