@@ -154,8 +154,10 @@ class Engine:
         for version in list(resident.samplers):
             self._unload(resident, version)
         del self.policies[id]
+        used = [sampler for one in self.policies.values() for sampler in one.samplers.values()]
+        self.shared_samplers = {key: one for key, one in self.shared_samplers.items() if one in used}
 
-    # Training
+    # Training: a policy, or with `critic` the critic of that number
 
     def _model(self, id: int, critic: bool) -> Policy:
         return self.critics[id] if critic else self._of(id).policy
@@ -168,9 +170,9 @@ class Engine:
 
     def on_accumulate(self, arrays: Arrays, id: int, samples: Samples, critic: bool = False) -> Answer:
         """Sends the scores of each micro-batch, and receives the slopes of the loss."""
+        model = self._model(id, critic)
 
         def upstream(batch: Batch, *scores: np.ndarray) -> list[np.ndarray]:
-        model = self._model(id, critic)
             header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
             places = np.concatenate(batch.written).astype(np.int32)
             self.send(header, {'places': places, **dict(zip(model.scored, scores, strict=True))})
