@@ -108,4 +108,5 @@ def main() -> None:
     except Exception as error:
         traceback.print_exc()
         send({'type': 'failed', 'error': plain(error)}, {})
-        sys.exit(1)
+        sys.stderr.flush()
+        os._exit(1)  # neither graphs nor what compiles them can delay the end
