@@ -160,20 +160,31 @@ class Segment:
     path: np.ndarray
 
 
+def hidden(back: Tensor, window: int | None) -> Tensor:
+    """Whether a row does not see a key that comes so many tokens before it."""
+    return back < 0 if window is None else (back < 0) | (back >= window)
+
+
 @dataclass(frozen=True)
 class Group:
-    """Segments that attend in one call: B of them with at most n rows each, over L keys each."""
+    """Segments that attend in one call: B of them with at most n rows each, over L keys each. Padding is like a
+    segment's last row."""
 
-    rows: Tensor  # [B, n], padded by row 0
-    paths: Tensor  # [B, L], padded by row 0
-    real: np.ndarray  # [B, n]: no padding
-    back: np.ndarray  # [B, n, L]: how many tokens a key comes before a row
+    rows: Tensor  # [B, n]
+    keys: Tensor  # [B, L], padded by row 0
+    back: Tensor  # [B, 1, n, L]: how many tokens a key comes before a row
+    places: Tensor  # [B n]: where results go; those of padding go to the first place, which nobody reads
 
-    def sees(self, window: int | None) -> np.ndarray:
-        keys = self.back.shape[2]
-        sees = (self.back >= 0) & (self.back < (window or keys + 1))
-        sees[~self.real] = np.arange(keys) == 0  # rows of padding see something, so that nothing is NaN
-        return sees
+    @staticmethod
+    def of(segments: Sequence[Segment], n: int, keys: int, device: torch.device) -> Group:
+        row, count = np.arange(n), np.array([[one.count] for one in segments])
+        within = np.minimum(row, count - 1)
+        rows = within + np.array([[one.first] for one in segments])
+        before = np.array([[len(one.path)] for one in segments]) - count
+        back = (before + within)[:, None, :, None] - np.arange(keys)
+        padded_keys = np.stack([np.pad(one.path, (0, keys - len(one.path))) for one in segments])
+        places = np.where(row < count, rows + 1, 0).reshape(-1)
+        return Group(*(torch.from_numpy(each).to(device) for each in (rows, padded_keys, back, places)))
 
 
 def by_sequence(config: Config, segments: Sequence[Segment], device: torch.device) -> Windowed:
@@ -184,26 +195,19 @@ def by_sequence(config: Config, segments: Sequence[Segment], device: torch.devic
     groups: list[Group] = []
     for (n, keys), alike in by_size.items():
         most = max(1, MOST_SCORES // (n * keys * config.heads))
-        for some in (alike[first : first + most] for first in range(0, len(alike), most)):
-            rows = np.stack([np.pad(np.arange(s.first, s.first + s.count), (0, n - s.count)) for s in some])
-            paths = np.stack([np.pad(s.path, (0, keys - len(s.path))) for s in some])
-            real = np.arange(n) < np.array([[s.count] for s in some])
-            first = np.array([len(s.path) - s.count for s in some])
-            back = (first[:, None] + np.arange(n))[:, :, None] - np.arange(keys)
-            groups.append(Group(torch.from_numpy(rows).to(device), torch.from_numpy(paths).to(device), real, back))
-    reals = [torch.from_numpy(np.flatnonzero(group.real)).to(device) for group in groups]
-    places = torch.cat([group.rows.view(-1)[those] for group, those in zip(groups, reals, strict=True)])
+        groups += [Group.of(alike[at : at + most], n, keys, device) for at in range(0, len(alike), most)]
+    places = torch.cat([group.places for group in groups])
 
     def of(window: int | None) -> Attention:
-        each = [torch.from_numpy(group.sees(window)).to(device) for group in groups]
-        hidden = [~sees.repeat_interleave(config.heads // config.kv_heads, 1)[:, None] for sees in each]
+        hides = [hidden(group.back, window).repeat_interleave(config.heads // config.kv_heads, 2) for group in groups]
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             outs = []
-            for group, those, hides in zip(groups, reals, hidden, strict=True):
-                keys, values = (part[group.paths].transpose(1, 2) for part in (k, v))
-                outs.append(attend(q[group.rows], keys, values, hides, config.score_scale).flatten(0, 1)[those])
-            return torch.zeros_like(q).index_copy(0, places, torch.cat(outs))
+            for group, unseen in zip(groups, hides, strict=True):
+                keys, values = (part[group.keys].transpose(1, 2) for part in (k, v))
+                outs.append(attend(q[group.rows], keys, values, unseen, config.score_scale).flatten(0, 1))
+            result = q.new_zeros(len(q) + 1, *q.shape[1:])
+            return result.index_copy(0, places, torch.cat(outs))[1:]
 
         return attention
 
@@ -217,7 +221,7 @@ def by_slot(
     back = position[:, None] - torch.arange(length, device=position.device)
 
     def of(window: int | None) -> Attention:
-        hides = ((back < 0) if window is None else (back < 0) | (back >= window))[:, None, None]
+        hides = hidden(back, window)[:, None, None]
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             keys, values = k[: len(q), :, :length], v[: len(q), :, :length]
