@@ -219,14 +219,14 @@ def check() -> None:
             policy.trained.discard()
         return found
 
-    alone = gradients(Place(device, 8192, Pieces(), None, False), [[sample] for sample in samples], 1)[0]
+    alone = gradients(Place(device, 8192, Pieces(), False), [[sample] for sample in samples], 1)[0]
     # On a card the second pass is recorded and the third repeats the record.
     found = gradients(place, [samples], 3)
     note(
         'check',
         tree_beside_apart=float((found[0] - alone).norm() / alone.norm()),
         repeats_equal=all(torch.equal(one, found[0]) for one in found),
-        flex=place.flex is not None,
+        flex=place.pieces.flex is not None,
     )
     gap('check', base, place)
 

@@ -56,7 +56,7 @@ class AdapterBank:
     """
 
     def __init__(self, config: Config, settings: AdapterSettings, device: torch.device, dtype: torch.dtype) -> None:
-        self.config, self.settings, self.places = config, settings, 0
+        self.config, self.settings, self.count = config, settings, 0
         self.A: dict[tuple[int, str], Tensor] = {}
         self.B: dict[tuple[int, str], Tensor] = {}
         self._widths: dict[tuple[int, str], int] = {}
@@ -70,19 +70,19 @@ class AdapterBank:
                     self.A[layer, matrix] = torch.zeros(inputs, 0, device=device, dtype=dtype)
                     self.B[layer, matrix] = torch.zeros(0, sum(size for _, size in parts), device=device, dtype=dtype)
 
-    def resize(self, places: int) -> None:
+    def resize(self, count: int) -> None:
         """Makes room for more adapters, and keeps those that are there."""
         for key, width in self._widths.items():
-            more = (places - self.places) * width
+            more = (count - self.count) * width
             self.A[key], self.B[key] = F.pad(self.A[key], (0, more)), F.pad(self.B[key], (0, 0, 0, more))
-        self.places = places
-        self._parts = [self._parts_of(place) for place in range(places)]
+        self.count = count
+        self._parts = [self._parts_of(index) for index in range(count)]
 
-    def _parts_of(self, place: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Where the A's and the B's of a place are; what is beside them is 0."""
+    def _parts_of(self, index: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Where the A's and the B's of an adapter are; what is beside them is 0."""
         downs, ups, rank = {}, {}, self.settings.rank
         for (layer, matrix), width in self._widths.items():
-            name, first, column = f'layers.{layer}.{matrix}', place * width, 0
+            name, first, column = f'layers.{layer}.{matrix}', index * width, 0
             start = first
             for projection, outputs in self.config.matrix(layer, matrix)[1]:
                 if self.settings.adapts(projection):
@@ -93,19 +93,19 @@ class AdapterBank:
             downs[f'{name}.A'] = self.A[layer, matrix][:, start:first]
         return downs, ups
 
-    def load(self, place: int, tensors: dict[str, Tensor]) -> None:
-        downs, ups = self._parts[place]
+    def load(self, index: int, tensors: dict[str, Tensor]) -> None:
+        downs, ups = self._parts[index]
         torch._foreach_copy_(list(downs.values()), [tensors[name] for name in downs])
         scaled = torch._foreach_mul([tensors[name] for name in ups], self.settings.scale)
         torch._foreach_copy_(list(ups.values()), scaled)
 
-    def adds(self, places: Tensor) -> Adds:
-        """What the adapter at each row's place adds, for rows with these places [R]; -1: none."""
+    def adds(self, adapters: Tensor) -> Adds:
+        """What its adapter adds to each row: the one of this number [R], or none for -1."""
         own: dict[int, Tensor] = {}
         for key, width in self._widths.items():
             if width not in own:
-                owner = torch.arange(self.places, device=places.device).repeat_interleave(width)
-                own[width] = (owner[None, :] == places[:, None]).to(self.A[key].dtype)
+                owner = torch.arange(self.count, device=adapters.device).repeat_interleave(width)
+                own[width] = (owner[None, :] == adapters[:, None]).to(self.A[key].dtype)
 
         def adds(layer: int, matrix: str, x: Tensor, y: Tensor) -> Tensor:
             width = self._widths.get((layer, matrix))

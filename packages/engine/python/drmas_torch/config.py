@@ -173,6 +173,11 @@ def views(flat: Tensor, shapes: Shapes) -> dict[str, Tensor]:
     return tensors
 
 
+def sent(numbers: Tensor, device: torch.device) -> Tensor:
+    """On the device; a card goes on computing meanwhile."""
+    return numbers.to(device, non_blocking=device.type == 'cuda')
+
+
 def widest(device: torch.device) -> torch.dtype:
     """The number type of long sums; GPUs of Apple have no doubles."""
     return torch.float32 if device.type == 'mps' else torch.float64

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .attention import Mixer, masked_softmax
 from .config import Config
+from .draws import draw
 
 KINDS = 64
 
@@ -91,7 +92,7 @@ def gated(gate_up: Tensor, gelu: bool) -> Tensor:
     return (F.gelu(gate, approximate='tanh') if gelu else F.silu(gate)) * up
 
 
-def compiled(work: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(work: Any) -> Any:
     """As kernels of a card. Each kind of arguments has its own: number types, shapes of decoders, with and without a
     gradient. After `KINDS` of them PyTorch goes on without compiling."""
     from torch._dynamo import config
@@ -109,12 +110,18 @@ class Pieces:
     turned: Callable[..., tuple[Tensor, Tensor]] = turned
     gated: Callable[..., Tensor] = gated
     softmax: Callable[..., Tensor] = masked_softmax
+    draw: Callable[..., tuple[Tensor, Tensor]] = draw
+    flex: Callable[..., Tensor] | None = None
+    """FlexAttention, for a card."""
 
     @staticmethod
     def on(device: torch.device) -> Pieces:
         if device.type != 'cuda':
             return Pieces()
-        return Pieces(*(compiled(work) for work in (rms_norm, added, turned, gated, masked_softmax)))
+        from torch.nn.attention.flex_attention import flex_attention
+
+        pieces = rms_norm, added, turned, gated, masked_softmax, draw, flex_attention
+        return Pieces(*map(compiled, pieces))
 
 
 class Decoder:

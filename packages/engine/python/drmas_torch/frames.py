@@ -12,7 +12,7 @@ import os
 import queue
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -87,7 +87,7 @@ class Inbox:
     """Frames that a thread reads, so that a tick need not wait for the pipe. The end of the pipe ends the process at
     once, whatever it computes: the program that it worked for is gone."""
 
-    def __init__(self, stream: Readable, on_ping: Any = None) -> None:
+    def __init__(self, stream: Readable, on_ping: Callable[[], None] | None = None) -> None:
         self._frames: queue.Queue[Frame | Exception] = queue.Queue()
         self._later: list[Frame] = []
         self._on_ping = on_ping

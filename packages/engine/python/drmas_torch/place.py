@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from .attention import BLOCK, ROWS, Cache, CacheRows, Mixer, Segment, by_sequence, by_tree, doubled, padded
 from .config import Config, Shapes, size_of, views
 from .decoder import Pieces
-from .graphs import Graphs, Memory
+from .graphs import Memory
 from .tree import Tree
 
 LARGE = 1024
@@ -31,12 +31,18 @@ class Sizes:
 
     @property
     def shapes(self) -> Shapes:
-        """Key k is seen by rows begin[k] <= q < end[k]. `bank`: the place of each row's adapter. `writes` and `reads`
-        are slots and places of a cache; the first line of `writes` is the row."""
+        """Key k is seen by rows begin[k] <= q < end[k]. `adapter`: the number of each row's in the bank. `writes` and
+        `reads` are slots and places of a cache; the first line of `writes` is the row."""
         rows, keys = self.rows, self.before + self.rows
         return [
-            *(('tokens', (rows,)), ('bank', (rows,)), ('positions', (keys,)), ('begin', (keys,)), ('end', (keys,))),
-            *(('ancestors', (max(0, self.taps - 1), rows)), ('writes', (3, self.written)), ('reads', (2, self.before))),
+            ('tokens', (rows,)),
+            ('adapter', (rows,)),
+            ('positions', (keys,)),
+            ('begin', (keys,)),
+            ('end', (keys,)),
+            ('ancestors', (max(0, self.taps - 1), rows)),
+            ('writes', (3, self.written)),
+            ('reads', (2, self.before)),
         ]
 
 
@@ -52,27 +58,18 @@ class Packed:
 
 @dataclass(frozen=True)
 class Place:
-    """`rows`: the most rows of a micro-batch. `flex`: FlexAttention, for a card. `recompute`: keep only the inputs of
+    """`rows`: the most rows of a micro-batch. `recompute`: keep only the inputs of
     layers for the backward pass. `memory`: that of recorded passes, for a card."""
 
     device: torch.device
     rows: int
     pieces: Pieces
-    flex: Callable[..., Tensor] | None
     recompute: bool
     memory: Memory | None = None
 
-    def graphs(self) -> Graphs | None:
-        """Those of a new owner."""
-        return None if self.memory is None else Graphs(self.device, self.memory)
-
-    def sent(self, numbers: Tensor) -> Tensor:
-        """On the device; a card goes on computing meanwhile."""
-        return numbers.to(self.device, non_blocking=self.device.type == 'cuda')
-
     def few(self, count: int, least: int) -> int:
         """So many or some more: a multiple of `least`, on a card one of few sizes."""
-        if self.flex is None or count == 0:
+        if self.pieces.flex is None or count == 0:
             return padded(count, least)
         return padded(count, LARGE) if count > LARGE else doubled(count, BLOCK)
 
@@ -81,34 +78,38 @@ class Place:
         config: Config,
         trees: Sequence[Tree],
         slots: Sequence[Sequence[int]] = (),
-        banks: Sequence[int] = (),
+        adapters: Sequence[int] = (),
     ) -> Packed:
         """`slots`: those of each tree's sequences in a cache that keeps their rows; the tokens before a tree are in the
-        first of them. `banks`: the places of the trees' adapters."""
+        first of them. `adapters`: those of the trees."""
         before, rows = sum(tree.before for tree in trees), sum(tree.rows for tree in trees)
         written = sum(len(path) for tree in trees for path in tree.paths) if slots else 0
         sizes = Sizes(self.few(rows, ROWS), self.few(before, 1), self.few(written, 1), config.taps)
         numbers = np.zeros(size_of(sizes.shapes), np.int64)
         to = {name: part.numpy() for name, part in views(torch.from_numpy(numbers), sizes.shapes).items()}
-        to['bank'][:] = -1
+        to['adapter'][:] = -1
         to['begin'][sizes.before :], to['end'][sizes.before :] = np.arange(sizes.rows), np.arange(sizes.rows) + 1
         paths: list[np.ndarray] = []
         segments: list[Segment] = []
         cached, first, kept = 0, 0, 0
         for t, tree in enumerate(trees):
             past, own = slice(cached, cached + tree.before), slice(first, first + tree.rows)
-            keys = slice(sizes.before + first, sizes.before + first + tree.rows)
-            to['begin'][past], to['end'][past], to['positions'][past] = first, first + tree.rows, np.arange(tree.before)
-            to['tokens'][own], to['end'][keys], to['positions'][keys] = tree.tokens, tree.end + first, tree.positions
+            keys = slice(sizes.before + own.start, sizes.before + own.stop)
+            to['begin'][past], to['end'][past] = own.start, own.stop
+            to['positions'][past] = np.arange(tree.before)
+            to['tokens'][own] = tree.tokens
+            to['end'][keys] = tree.end + first
+            to['positions'][keys] = tree.positions
             ways = [np.concatenate((np.arange(cached, cached + tree.before), path + keys.start)) for path in tree.paths]
             segments += [Segment(branch.first + first, branch.count, ways[branch.sequence]) for branch in tree.branches]
             paths += ways
             if slots:
-                to['bank'][own] = banks[t]
-                to['reads'][0, past], to['reads'][1, past] = slots[t][0], np.arange(tree.before)
+                to['adapter'][own] = adapters[t]
+                to['reads'][0, past] = slots[t][0]
+                to['reads'][1, past] = np.arange(tree.before)
                 for path, slot in zip(tree.paths, slots[t], strict=True):
-                    where = np.arange(len(path))
-                    to['writes'][:, kept + where] = path + first, np.full(len(path), slot), where + tree.before
+                    places = np.arange(len(path)) + tree.before
+                    to['writes'][:, kept : kept + len(path)] = path + first, np.full(len(path), slot), places
                     kept += len(path)
             cached, first = cached + tree.before, first + tree.rows
         if kept:  # what is written twice is written alike
@@ -123,10 +124,10 @@ class Place:
         Rows read keys of the cache, then their own."""
         sizes = packed.sizes
         of = views(numbers, sizes.shapes)
-        if self.flex is None:
+        if self.pieces.flex is None:
             attention = by_sequence(config, packed.segments, self.device)
         else:
-            attention = by_tree(config, of['begin'], of['end'], of['positions'], sizes.rows, self.flex)
+            attention = by_tree(config, of['begin'], of['end'], of['positions'], sizes.rows, self.pieces.flex)
         writes, reads = CacheRows(*of['writes']), CacheRows(slice(sizes.before), *of['reads'])
         mixer = Mixer(config, attention, of['ancestors'], cache, writes, reads)
         return of['tokens'], of['positions'][sizes.before :], mixer

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from .adapters import adapter_adds
 from .attention import ROWS, padded
-from .config import AdapterSettings, size_of
+from .config import AdapterSettings, sent, size_of
 from .decoder import Adds, Decoder
+from .graphs import Graphs
 from .head import TokenScores, logits_of, scale_of_scores
 from .messages import Refusal
 from .place import Place
@@ -157,7 +158,7 @@ class Policy:
                 slopes = upstream(batch, *(batch.numbers(each) for each in scores))
                 if batch.count:
                     more = len(scores[0]) - batch.count
-                    upstreams = [self.place.sent(torch.from_numpy(np.pad(each, (0, more)))) for each in slopes]
+                    upstreams = [sent(torch.from_numpy(np.pad(each, (0, more))), self.place.device) for each in slopes]
                     torch.autograd.backward(scores, upstreams)
         finally:
             norms = [part.end_call(target) for part, target in zip(self.parts, targets, strict=True)]
@@ -180,7 +181,7 @@ class Policy:
         scales = np.repeat([scale_of_scores(sample.temperature) for sample in some], [len(one) for one in written])
         more = padded(len(rows), ROWS) - len(rows)
         read, wanted, scale = (
-            self.place.sent(torch.from_numpy(np.pad(part.astype(dtype), (0, more), constant_values=fill)))
+            sent(torch.from_numpy(np.pad(part.astype(dtype), (0, more), constant_values=fill)), self.place.device)
             for part, dtype, fill in ((rows, np.int64, 0), (targets, np.int64, 0), (scales, np.float32, 1))
         )
         return Batch(group, written, hidden[read], wanted, scale)
@@ -192,11 +193,9 @@ class Policy:
             tokens, positions, mixer = self.place.mixer(self.config, packed, numbers)
             return self.decoder.hidden(tokens, positions, mixer, self.adds_of(agent), self.place.recompute)
 
-        if self._graphs is None:
-            return forward(self.place.sent(packed.numbers))
         if torch.is_grad_enabled():
             leaves = list(self.trained.tensors.values())
-            return self._graphs.train((agent, packed.sizes, 'train'), packed.numbers, forward, leaves)
+            return self._graphs.run((agent, packed.sizes, 'train'), packed.numbers, forward, leaves)
         return self._graphs.run((agent, packed.sizes), packed.numbers, forward)
 
 

@@ -18,21 +18,19 @@ from torch import Tensor
 
 from .adapters import AdapterBank
 from .attention import KEYS, ROWS, Cache, CacheRows, Mixer, by_slot, doubled, padded
-from .config import AdapterSettings, views, widest
-from .decoder import Decoder, compiled
-from .graphs import NOTHING
+from .config import AdapterSettings, sent, views
+from .decoder import Decoder
+from .draws import triangle_for
+from .graphs import NOTHING, Graphs
 from .head import scale_of_draws
 from .messages import Wanted
 from .place import Place
+from .slots import Slots
 from .tree import Tree
 
-SUMS = 256
-"""Probabilities are summed in blocks of so many, then over the blocks."""
-
-WHOLE = {'token': 0, 'position': 0, 'top_k': 0, 'bank': -1}
-BROKEN = {'scale': 1.0, 'top_p': 1.0, 'logprob': 0.0}
-"""Of each slot: the token to feed next, its position, how to draw, the adapter, what was drawn; and what a free slot
-has."""
+UNUSED = {'token': 0, 'position': 0, 'top_k': 0, 'adapter': -1, 'scale': 1.0, 'top_p': 1.0, 'logprob': 0.0}
+"""What the device knows of each slot: the token to feed next, its position, how to draw, the adapter, and the log-prob
+of what was drawn; and the values of a slot that was never used."""
 
 COMPANY = 4
 """On a card a prompt waits so many ticks for others, while requests run: a pass for one costs what a pass for many
@@ -48,67 +46,6 @@ CACHE_SHARE = 0.5
 """The share of a card's free memory that a cache may take."""
 
 
-def place_at(mass: Tensor, wanted: Tensor, triangle: Tensor) -> Tensor:
-    """The first place in each row of mass [B, N] up to which its sum exceeds the number wanted [B]; else the last place
-    with mass.
-
-    Sums are products with a triangle of ones (`triangle_for`), first over blocks, then within the block that holds the
-    place: the same bits in every run, which scans on a card do not promise.
-    """
-    blocks = F.pad(mass, (0, -mass.shape[1] % SUMS)).view(len(mass), -1, SUMS)
-    sums = blocks.sum(-1)
-    ends = sums @ triangle[: sums.shape[1], : sums.shape[1]]
-    block, rows = _first_of(ends, sums, wanted), torch.arange(len(mass), device=mass.device)
-    inner = blocks[rows, block]
-    start = (ends - sums)[rows, block]
-    return block * SUMS + _first_of(start[:, None] + inner @ triangle[:SUMS, :SUMS], inner, wanted)
-
-
-def _first_of(cumulative: Tensor, mass: Tensor, wanted: Tensor) -> Tensor:
-    has = mass > 0
-    hit = has & (cumulative > wanted[:, None])
-    place = torch.arange(mass.shape[1], device=mass.device)
-    last = torch.where(has, place, -1).amax(-1).clamp(min=0)
-    return torch.where(hit.any(-1), hit.int().argmax(-1), last)
-
-
-def triangle_for(vocabulary: int, device: torch.device) -> Tensor:
-    size = max(SUMS, padded(vocabulary, SUMS) // SUMS)
-    return torch.ones(size, size, dtype=widest(device), device=device).triu()
-
-
-def draw(
-    logits: Tensor,
-    uniforms: Tensor,
-    scale: Tensor,
-    top_k: Tensor,
-    top_p: Tensor,
-    filtered: bool,
-    triangle: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """One token a row of logits [B, V], and its log-prob over the whole vocabulary.
-
-    The distribution is inverted at a number of [0, 1) in the order of ids; a scale of 0 takes the most probable token.
-    """
-    greedy, wide = scale == 0, widest(logits.device)
-    logits = logits.float() * torch.where(greedy, torch.ones_like(scale), scale)[:, None]
-    total = torch.logsumexp(logits, -1)
-    mass = torch.exp(logits - total[:, None])
-    if filtered:
-        ranked, order = torch.sort(mass, dim=-1, descending=True, stable=True)
-        rank = torch.arange(mass.shape[1], device=mass.device)[None]
-        ranked = torch.where((top_k[:, None] > 0) & (rank >= top_k[:, None]), 0, ranked).to(wide)
-        # The fewest tokens that reach the share top_p: one that reaches it exactly is the last.
-        share = top_p.to(wide) * ranked.sum(-1)
-        share = torch.nextafter(share, torch.full_like(share, -1))
-        kept = (ranked > 0) & (rank <= place_at(ranked, share, triangle)[:, None])
-        mass = mass * torch.zeros_like(mass).scatter(1, order, kept.to(mass.dtype))
-    mass = mass.to(wide)
-    token = place_at(mass, uniforms.to(wide) * mass.sum(-1), triangle)
-    token = torch.where(greedy, logits.argmax(-1), token)
-    return token, logits.gather(1, token[:, None])[:, 0] - total
-
-
 @dataclass(frozen=True)
 class Request:
     wanted: Wanted
@@ -122,10 +59,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Version:
-    """Published weights: their place in the bank, -1 for the decoder's own, and their number. Keys and values belong to
-    an owner."""
+    """Published weights: the number of their adapter in the bank, -1 for the decoder's own weights, and their own
+    number. Keys and values belong to an owner."""
 
-    place: int
+    adapter: int
     number: int
     owner: int
 
@@ -140,63 +77,6 @@ class Running:
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str | None = None
     """None while it runs."""
-
-
-class Slots:
-    """The tokens whose keys and values each slot of the cache holds. A slot that is free keeps them until it is
-    needed, so that a prompt which goes on from an earlier one is not computed again."""
-
-    def __init__(self) -> None:
-        self.tokens = np.zeros((0, 0), np.int32)
-        self.length, self.owner, self.used = (np.zeros(0, np.int64) for _ in range(3))
-        self.busy = np.zeros(0, bool)
-        self._clock = 0
-
-    def resize(self, count: int, capacity: int) -> None:
-        """Keeps the contents that still have a place."""
-        tokens = np.zeros((count, capacity), np.int32)
-        n, width = min(count, len(self.tokens)), min(capacity, self.tokens.shape[1])
-        tokens[:n, :width] = self.tokens[:n, :width]
-        self.tokens = tokens
-        for name in ('length', 'owner', 'used', 'busy'):
-            setattr(self, name, np.pad(getattr(self, name)[:n], (0, count - n)))
-
-    def take(self, prompt: np.ndarray, owner: int) -> tuple[int, int, int] | None:
-        """A slot for a prompt, the slot of the same owner that shares most first tokens with it, and how many (at most
-        all but the last, which is always computed). None if all slots are busy."""
-        free = np.flatnonzero(~self.busy)
-        if len(free) == 0:
-            return None
-        oldest = int(free[np.argmin(self.used[free])])
-        source, shared = oldest, 0
-        own = np.flatnonzero((self.owner == owner) & (self.length > 0))
-        if len(own):
-            width = min(len(prompt), self.tokens.shape[1])
-            equal = self.tokens[own, :width] == prompt[None, :width]
-            first = np.where(equal.all(1), width, np.argmin(equal, 1))
-            alike = np.minimum(first, self.length[own])
-            best = int(np.lexsort((self.busy[own], -alike))[0])
-            if alike[best] > 0:
-                source, shared = int(own[best]), int(alike[best])
-        # Taking the source itself saves the copy, and loses nothing when the prompt goes on from all that it holds.
-        slot = source if not self.busy[source] and shared == self.length[source] else oldest
-        self.owner[slot], self.busy[slot] = owner, True
-        self._touch(slot)
-        shared = min(shared, len(prompt) - 1)
-        self.tokens[slot, : len(prompt) - 1] = prompt[:-1]
-        self.length[slot] = len(prompt) - 1
-        return slot, source, shared
-
-    def release(self, slot: int) -> None:
-        self.busy[slot] = False
-        self._touch(slot)
-
-    def forget(self, owner: int) -> None:
-        self.length[self.owner == owner] = 0
-
-    def _touch(self, slot: int) -> None:
-        self._clock += 1
-        self.used[slot] = self._clock
 
 
 Late = tuple[list[Running], Tensor, Tensor, torch.cuda.Event]
@@ -216,20 +96,19 @@ class Sampler:
     ) -> None:
         self.place, self.decoder, self.most_slots, self.on_token = place, decoder, slots, on_token
         self.bank = None if adapter is None else AdapterBank(decoder.config, adapter, place.device, decoder.dtype)
-        self._free_places: list[int] = []
+        self._free: list[int] = []
+        """The numbers in the bank that no version has."""
         self._versions: dict[Hashable, Version] = {}
         self._owners = 0
         self._waiting: list[tuple[Request, Hashable]] = []
         self._running: list[Running] = []
         self._cache = Cache(decoder.config, place.device, decoder.dtype)
         self._slots = Slots()
-        self._whole = torch.zeros(len(WHOLE), 0, dtype=torch.long, device=place.device)
-        self._broken = torch.zeros(len(BROKEN), 0, device=place.device)
+        self._state = {name: torch.full((0,), value, device=place.device) for name, value in UNUSED.items()}
         self._uniforms = torch.zeros(0, 0, device=place.device)
         """Of each slot the random number of the draw at each position."""
         self._on_card = place.device.type == 'cuda'
-        self._graphs = place.graphs()
-        self._draw = compiled(draw) if self._on_card else draw
+        self._graphs = Graphs(place.device, place.memory)
         self._triangle = triangle_for(decoder.config.vocab_size, place.device)
         self._late: Late | None = None
         self._waited = 0
@@ -237,29 +116,25 @@ class Sampler:
     # Versions
 
     def load(self, key: Hashable, number: int, adapter: dict[str, Tensor] | None) -> None:
-        place = -1
+        index = -1
         if adapter is not None:
             if self.bank is None:
                 raise ValueError('this sampler has no adapters')
-            if not self._free_places:
-                before, places = self.bank.places, max(4, 2 * self.bank.places)
-                self.bank.resize(places)
-                self._free_places = list(range(places - 1, before - 1, -1))
-                self._forget_graphs()
-            place = self._free_places.pop()
-            self.bank.load(place, adapter)
+            if not self._free:
+                before, count = self.bank.count, max(4, 2 * self.bank.count)
+                self.bank.resize(count)
+                self._free = list(range(count - 1, before - 1, -1))
+                self._graphs.forget()
+            index = self._free.pop()
+            self.bank.load(index, adapter)
         self._owners += 1
-        self._versions[key] = Version(place, number, self._owners)
+        self._versions[key] = Version(index, number, self._owners)
 
     def unload(self, key: Hashable) -> None:
         version = self._versions.pop(key)
         self._slots.forget(version.owner)
-        if version.place >= 0:
-            self._free_places.append(version.place)
-
-    def _forget_graphs(self) -> None:
-        if self._graphs is not None:
-            self._graphs.forget()
+        if version.adapter >= 0:
+            self._free.append(version.adapter)
 
     def plays(self, key: Hashable) -> bool:
         return any(one.key == key for one in self._running) or any(waiting == key for _, waiting in self._waiting)
@@ -369,7 +244,7 @@ class Sampler:
         cache = self._cache
         longest = max(self._positions(request) for request, _ in self._waiting)
         wanted = min(self.most_slots, len(self._running) + len(self._waiting))
-        if self._graphs is None:
+        if self.place.memory is None:
             capacity, count = padded(longest, KEYS), padded(wanted, ROWS)
         else:  # few sizes, since graphs of another size are recorded anew
             capacity = min(doubled(longest, GRAPH_KEYS), padded(self.decoder.config.context, KEYS))
@@ -386,37 +261,35 @@ class Sampler:
             count = max(ROWS, min(count, fits))
             if capacity == cache.capacity and count <= cache.slots:
                 return
-        self._forget_graphs()
+        self._graphs.forget()
         if count < cache.slots:  # what is in the cache goes, before the memory is taken anew
             cache.resize(0, 0)
             self._slots = Slots()
         cache.resize(count, capacity)
         self._slots.resize(count, capacity)
-        more = count - self._whole.shape[1]
-        self._whole, self._broken = (
-            torch.stack([F.pad(row, (0, more), value=fill) for row, fill in zip(rows, fills.values(), strict=True)])
-            for rows, fills in ((self._whole, WHOLE), (self._broken, BROKEN))
-        )
         n, width = self._uniforms.shape
         self._uniforms = F.pad(self._uniforms, (0, capacity - width, 0, count - n))
+        self._state = {name: F.pad(self._state[name], (0, count - n), value=value) for name, value in UNUSED.items()}
 
     def _write_state(self, admitted: list[Running]) -> None:
         prompts, wanted = [one.request.prompt for one in admitted], [one.request.wanted for one in admitted]
-        slots = self.place.sent(torch.tensor([one.slot for one in admitted]))
-        whole = [
-            [int(prompt[-1]) for prompt in prompts],
-            [len(prompt) - 1 for prompt in prompts],
-            [one['topK'] for one in wanted],
-            [one.version.place for one in admitted],
-        ]
-        broken = [[scale_of_draws(one['temperature']) for one in wanted], [one['topP'] for one in wanted]]
-        self._whole[:, slots] = self.place.sent(torch.tensor(whole))
-        self._broken[: len(broken), slots] = self.place.sent(torch.tensor(broken, dtype=torch.float32))
+        slots = sent(torch.tensor([one.slot for one in admitted]), self.place.device)
+        values = {
+            'token': [int(prompt[-1]) for prompt in prompts],
+            'position': [len(prompt) - 1 for prompt in prompts],
+            'top_k': [one['topK'] for one in wanted],
+            'adapter': [one.version.adapter for one in admitted],
+            'scale': [scale_of_draws(one['temperature']) for one in wanted],
+            'top_p': [one['topP'] for one in wanted],
+        }
+        for name, of_slots in values.items():
+            numbers = torch.tensor(of_slots, dtype=self._state[name].dtype)
+            self._state[name][slots] = sent(numbers, self.place.device)
         uniforms = np.zeros((len(admitted), self._uniforms.shape[1]), np.float32)
         for row, one in zip(uniforms, admitted, strict=True):
             place = row[len(one.request.prompt) - 1 :]
             place[: len(one.request.uniforms)] = one.request.uniforms[: len(place)]
-        self._uniforms[slots] = self.place.sent(torch.from_numpy(uniforms))
+        self._uniforms[slots] = sent(torch.from_numpy(uniforms), self.place.device)
 
     def _prefill(self, admitted: list[Running], begun: dict[int, int]) -> None:
         """The keys and values of prompts, as one tree for all that have the same version and the same cached tokens."""
@@ -425,24 +298,24 @@ class Sampler:
         groups: dict[tuple[Hashable, bytes], list[Running]] = {}
         for one in admitted:
             groups.setdefault((one.key, one.request.prompt[: begun[one.slot]].tobytes()), []).append(one)
-        trees, slots, banks = [], [], []
+        trees, slots, adapters = [], [], []
         for group in groups.values():
             shared = begun[group[0].slot]
             trees.append(Tree([one.request.prompt[shared:-1] for one in group], shared))
             slots.append([one.slot for one in group])
-            banks.append(group[0].version.place)
+            adapters.append(group[0].version.adapter)
         config = self.decoder.config
-        packed = self.place.packed(config, trees, slots, banks)
+        packed = self.place.packed(config, trees, slots, adapters)
 
         def forward(numbers: Tensor) -> Tensor:
             token, position, mixer = self.place.mixer(config, packed, numbers, self._cache)
-            bank = views(numbers, packed.sizes.shapes)['bank']
-            return self.decoder.hidden(token, position, mixer, self.bank.adds(bank) if self.bank else None)
+            adapter = views(numbers, packed.sizes.shapes)['adapter']
+            return self.decoder.hidden(token, position, mixer, self.bank.adds(adapter) if self.bank else None)
 
-        if self._graphs is not None and packed.sizes.rows <= MOST_RECORDED:
+        if packed.sizes.rows <= MOST_RECORDED:
             self._graphs.run(packed.sizes, packed.numbers, forward)
         else:
-            forward(self.place.sent(packed.numbers))
+            forward(sent(packed.numbers, self.place.device))
 
     # Decoding
 
@@ -453,36 +326,28 @@ class Sampler:
         # A token that is read late has not been counted yet.
         longest = max(len(one.request.prompt) + len(one.tokens) for one in self._running) + self._on_card
         filtered = any(one.request.wanted['topK'] > 0 or one.request.wanted['topP'] < 1 for one in self._running)
-        if self._graphs is not None:
-            count = min(cache.slots, doubled(highest, ROWS))
-            length = min(cache.capacity, padded(longest, GRAPH_KEYS))
-            self._graphs.run((count, length, filtered), NOTHING, lambda _: self._tick(count, length, filtered))
-        else:
-            count = padded(highest, ROWS)
-            self._tick(count, min(cache.capacity, padded(longest, KEYS)), filtered)
-        state = self._state(count)
-        return state['token'], state['logprob']
-
-    def _state(self, count: int) -> dict[str, Tensor]:
-        """That of the first slots, by name."""
-        rows = [*self._whole[:, :count], *self._broken[:, :count]]
-        return dict(zip([*WHOLE, *BROKEN], rows, strict=True))
+        recorded = self.place.memory is not None
+        count = min(cache.slots, doubled(highest, ROWS) if recorded else padded(highest, ROWS))
+        length = min(cache.capacity, padded(longest, GRAPH_KEYS if recorded else KEYS))
+        key = count, length, filtered
+        self._graphs.run(key, NOTHING, lambda _: self._tick(*key), repeatable=False)
+        return self._state['token'][:count], self._state['logprob'][:count]
 
     def _tick(self, count: int, length: int, filtered: bool) -> None:
         """The work of a tick, all on the device: it reads and writes the state of the slots."""
         cache, config = self._cache, self.decoder.config
-        state = self._state(count)
+        state = {name: of_slots[:count] for name, of_slots in self._state.items()}
         token, position = state['token'], state['position']
         slots = torch.arange(count, device=position.device)
         back = torch.arange(1, max(1, config.taps), device=position.device)[:, None]
         ancestors = torch.where(position >= back, slots * cache.capacity + position - back, -1)
         attention = by_slot(config, position, length, 1 if self._on_card else ROWS, self.place.pieces.softmax)
         mixer = Mixer(config, attention, ancestors, cache, CacheRows(slice(None), slots, position))
-        hidden = self.decoder.hidden(token, position, mixer, self.bank.adds(state['bank']) if self.bank else None)
+        hidden = self.decoder.hidden(token, position, mixer, self.bank.adds(state['adapter']) if self.bank else None)
         uniforms = self._uniforms[:count].gather(1, position[:, None])[:, 0]
         logits = hidden @ self.decoder.output.t()
         how = state['scale'], state['top_k'], state['top_p'], filtered
-        new, logprob = self._draw(logits, uniforms, *how, self._triangle)
+        new, logprob = self.place.pieces.draw(logits, uniforms, *how, self._triangle)
         token.copy_(new)
         state['logprob'].copy_(logprob)
         position.copy_((position + 1).clamp(max=min(cache.capacity, config.context) - 1))

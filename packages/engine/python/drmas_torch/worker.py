@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import torch
 
-from .decoder import Pieces, compiled
+from .decoder import Pieces
 from .engine import Engine, plain
 from .frames import Arrays, Frame, FrameError, Header, Inbox, write_frame
 from .graphs import Memory
@@ -64,15 +64,13 @@ def sender(stream: BinaryIO) -> Callable[[Header, Arrays], None]:
 
 def place_of(device: torch.device, rows: int, recompute: bool) -> Place:
     """Where to compute. On a card products stay in float32 where they are asked for, and attention is FlexAttention."""
-    flex, memory = None, None
+    memory = None
     if device.type == 'cuda':
-        from torch.nn.attention.flex_attention import flex_attention
-
         device = torch.device('cuda', device.index or 0)
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
-        flex, memory = compiled(flex_attention), Memory()
-    return Place(device, rows, Pieces.on(device), flex, recompute, memory)
+        memory = Memory()
+    return Place(device, rows, Pieces.on(device), recompute, memory)
 
 
 def hardware(device: torch.device) -> str:

@@ -24,11 +24,13 @@ from drmas_torch.adapters import AdapterBank, adapter_adds
 from drmas_torch.attention import BLOCK, Cache, tree_blocks
 from drmas_torch.config import AdapterSettings, Config, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
+from drmas_torch.draws import draw, triangle_for
+from drmas_torch.engine import Engine
 from drmas_torch.frames import FrameError, read_frame, write_frame
 from drmas_torch.head import TokenScores
 from drmas_torch.place import Place
 from drmas_torch.policy import Batch, Policy, Sample
-from drmas_torch.sampler import Request, Sampler, draw, triangle_for
+from drmas_torch.sampler import Request, Sampler
 from drmas_torch.trained import NonFinite, Trained
 from drmas_torch.tree import Tree, groups_of
 
@@ -60,11 +62,11 @@ def on_flex() -> Place:
     """The place of a card on a processor."""
     from torch.nn.attention.flex_attention import flex_attention
 
-    return Place(CPU, 4096, Pieces(), flex_attention, False)
+    return Place(CPU, 4096, Pieces(flex=flex_attention), False)
 
 
 def place(rows: int = 4096, recompute: bool = False) -> Place:
-    return Place(CPU, rows, Pieces(), None, recompute)
+    return Place(CPU, rows, Pieces(), recompute)
 
 
 def decoder(seed: int = 1, **features: object) -> Decoder:
@@ -379,6 +381,25 @@ class Learning(unittest.TestCase):
             trained.flat[700] = value
             with self.assertRaisesRegex(NonFinite, f'a weight of b is {name}'):
                 trained.require_finite(False)
+
+
+class Calls(unittest.TestCase):
+    def test_the_last_policy_on_a_base_takes_its_cache_with_it(self) -> None:
+        config = decoder().config
+        engine = Engine(mock.Mock(), mock.Mock(), place(), 8)
+        flat = np.zeros(size_of(config.shapes()), np.float32)
+        frequencies = np.ones(config.head_dim // 2, np.float32)
+        engine.call('createBase', {'id': 0, 'config': SHAPE}, {'weights': flat, 'frequencies': frequencies})
+        adapter = {'rank': 3, 'alpha': 6, 'targets': ['q', 'v']}
+        sizes = AdapterSettings.of(adapter).shapes(config)  # type: ignore[arg-type]
+        for id in (1, 2):
+            shape = {'base': 0, 'adapter': adapter}
+            args = {'id': id, 'name': f'policy {id}', 'shape': shape, 'precision': 'float32'}
+            engine.call('createPolicy', args, {'flat': np.zeros(size_of(sizes), np.float32)})
+            engine.call('publish', {'id': id, 'keep': 1}, {})
+        for id, left in ((1, 1), (2, 0)):
+            engine.call('drop', {'id': id}, {})
+            self.assertEqual(len(engine.shared_samplers), left)
 
 
 class Compiling(unittest.TestCase):

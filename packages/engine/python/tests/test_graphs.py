@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drmas_torch import graphs as graphs_module
 from drmas_torch.decoder import Pieces
-from drmas_torch.graphs import Graphs, Memory, Replay
+from drmas_torch.graphs import Graphs, Memory, Work
 from drmas_torch.place import Place
 from drmas_torch.policy import Policy
 from drmas_torch.sampler import Sampler
@@ -29,21 +29,21 @@ class Rerun(Memory):
         super().__init__()
         self.restored, self.replays, self.spoils, self.room = restored, 0, False, 2**40
 
-    def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
+    def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
         kept = [tensor.clone() for tensor in self.restored()]
-        result, learns = work(), torch.is_grad_enabled()
+        result = work(numbers)
         for tensor, before in zip(self.restored(), kept, strict=True):
             tensor.copy_(before)
 
-        def replay() -> None:
-            with torch.set_grad_enabled(learns):
-                again = work()
+        def repeat(numbers: Tensor) -> Any:
             self.replays += 1
-            if isinstance(result, Tensor):
-                with torch.no_grad():
-                    result.copy_(again * 1.1 if self.spoils else again)
+            again = work(numbers)
+            if not isinstance(again, Tensor):
+                return again
+            again = again * 1.1 if self.spoils else again
+            return again if leaves else result.copy_(again)
 
-        return replay, result
+        return repeat
 
     def taken(self) -> int:
         return 0
@@ -61,7 +61,7 @@ def dense(q: Tensor, k: Tensor, v: Tensor, block_mask: Any, scale: float, enable
 
 
 def on_card(memory: Memory | None = None) -> Place:
-    return Place(CPU, 4096, Pieces(), dense, False, memory)
+    return Place(CPU, 4096, Pieces(flex=dense), False, memory)
 
 
 class Recorded(unittest.TestCase):
@@ -81,9 +81,50 @@ class Recorded(unittest.TestCase):
             self.assertAlmostEqual(wanted[1], found[1], delta=1e-5 * wanted[1])
             scores = zip(plain.score(some), policy.score(some), strict=True)
             self.assertTrue(all(np.array_equal(one, other) for one, other in scores))
-        self.assertGreater(memory.replays, 6)
+        self.assertEqual(memory.replays, 6)
         apart = (plain.trained.gradient - policy.trained.gradient).norm() / plain.trained.gradient.norm()
         self.assertLess(float(apart), 1e-5)
+
+    def test_graphs_of_pytorch_get_the_gradients_of_all_leaves(self) -> None:
+        class Card(Memory):
+            def taken(self) -> int:
+                return 0
+
+            def free(self, recorded: bool) -> int:
+                return 2**40
+
+        calls = []
+
+        def graphed(work: Any, inputs: tuple[Tensor, ...], **settings: Any) -> Any:
+            """What `torch.cuda.make_graphed_callables` gives, as far as a processor can do it."""
+            calls.append(settings)
+            learning = [each for each in inputs if each.requires_grad]
+
+            class Graphed(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx: Any, *given: Tensor) -> Tensor:
+                    for kept, new in zip(inputs, given, strict=True):
+                        if kept.data_ptr() != new.data_ptr():
+                            kept.copy_(new)
+                    return work(*inputs).detach()
+
+                @staticmethod
+                def backward(ctx: Any, *upstream: Tensor) -> Any:
+                    with torch.enable_grad():
+                        out = work(*inputs)
+                    found = iter(torch.autograd.grad(out, learning, upstream, allow_unused=True))
+                    return tuple(next(found) if each.requires_grad else None for each in inputs)
+
+            return Graphed.apply
+
+        plain, policy = self.policies(Card())
+        cuda = dict(graph_pool_handle=lambda: 'pool', current_stream=mock.Mock(), set_stream=mock.Mock())
+        with mock.patch.multiple(torch.cuda, make_graphed_callables=graphed, **cuda):
+            for seed in (6, 7, 8):
+                plain.accumulate(samples(seed), slopes)
+                policy.accumulate(samples(seed), slopes)
+        self.assertEqual(calls, [{'num_warmup_iters': 0, 'allow_unused_input': True, 'pool': 'pool'}])
+        self.assertTrue(torch.equal(plain.trained.gradient, policy.trained.gradient))
 
     def test_a_record_that_differs_is_not_used(self) -> None:
         memory = Rerun()
@@ -93,11 +134,11 @@ class Recorded(unittest.TestCase):
             some = samples(seed)
             for one, other in zip(plain.accumulate(some, slopes)[0], policy.accumulate(some, slopes)[0], strict=True):
                 np.testing.assert_array_equal(one, other)
-        self.assertEqual(memory.replays, 2)
+        self.assertEqual(memory.replays, 1)
 
     def test_what_cannot_be_recorded_runs_as_it_is(self) -> None:
         class Refusing(Rerun):
-            def record(self, work: Callable[[], Any]) -> tuple[Replay, Any]:
+            def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
                 raise torch.OutOfMemoryError('no memory')
 
         scarce = Rerun()
@@ -125,12 +166,12 @@ class Recorded(unittest.TestCase):
             streams.append('of recording')
             yield  # PyTorch does not come to the line that goes back, if the end of a recording throws
 
-        def failing() -> None:
+        def failing(_: Tensor) -> None:
             raise RuntimeError('cannot be recorded')
 
         cuda = dict(graph=graph, CUDAGraph=mock.Mock(), graph_pool_handle=mock.Mock(), set_stream=streams.append)
         with mock.patch.multiple(torch.cuda, current_stream=lambda: streams[-1], **cuda):
-            self.assertRaises(RuntimeError, Memory().record, failing)
+            self.assertRaises(RuntimeError, Memory().record, failing, torch.zeros(1), ())
         self.assertEqual(streams[-1], 'default')
 
     def test_what_graphs_have_taken_is_free_for_records_alone(self) -> None:
@@ -145,7 +186,7 @@ class Recorded(unittest.TestCase):
     def test_a_cache_takes_its_share_of_free_memory_and_grows_when_there_is_more(self) -> None:
         memory, base = Rerun(), decoder()
         sampler = Sampler(on_card(memory), base, 64, None, lambda *_: None)
-        memory.restored = lambda: [sampler._whole, sampler._broken]
+        memory.restored = lambda: list(sampler._state.values())
         sampler.load(0, 0, None)
         cache, slots = sampler._cache, []
         for total in (32, 80, 256):  # slots that there is memory for; a cache takes half of it
@@ -168,7 +209,7 @@ class Recorded(unittest.TestCase):
             base = decoder()
             sampler = Sampler(on_card(memory), base, 16, SETTINGS, lambda *_: None)
             if isinstance(memory, Rerun):
-                memory.restored = lambda: [sampler._whole, sampler._broken]
+                memory.restored = lambda: list(sampler._state.values())
             for number in (1, 2):
                 sampler.load(number, 0, adapted(base, number).trained.tensors)
             random, found = np.random.default_rng(5), {}
