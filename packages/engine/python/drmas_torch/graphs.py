@@ -108,7 +108,8 @@ class Graphs:
         """What is recorded, the one used last at the end; None: it cannot be."""
 
     def forget(self) -> None:
-        """What the graphs read and write has moved."""
+        """What the graphs read and write has moved. So the next pass of each size runs as it is again."""
+        self._seen.clear()
         self._made.clear()
 
     def run(

@@ -158,6 +158,17 @@ class Recorded(unittest.TestCase):
                 self.assertEqual(int(graphs.run(key, torch.tensor([3]), lambda numbers: numbers + 1)), 4)
         self.assertEqual(list(graphs._made), ['b', 'c'])
 
+    def test_what_has_moved_runs_as_it_is_before_it_is_recorded_anew(self) -> None:
+        memory = Rerun()
+        graphs = Graphs(CPU, memory)
+        replays = []
+        for moves in (False, False, True, False):
+            if moves:
+                graphs.forget()
+            graphs.run('a', torch.tensor([1]), lambda numbers: numbers + 1)
+            replays.append(memory.replays)
+        self.assertEqual(replays, [0, 2, 2, 4])  # a record is tried once before it is used
+
     def test_a_recording_that_fails_gives_the_stream_back(self) -> None:
         streams = ['default']
 
