@@ -1,7 +1,7 @@
 const { readdirSync, readFileSync } = require('node:fs');
 
 // The walls: imports go downward in this list of rooms, through doors alone, and never in a circle. A room's doors are
-// the files directly in its folder (docs/decisions/075-rooms-and-recipes.md). `npm run house` measures the rest.
+// the files directly in its folder (docs/decisions/075-twelve-rooms-with-doors-one-package.md). `npm run house` measures the rest.
 const rooms = ['public', 'cli', 'dashboard', 'serve', 'runs', 'lab', 'cluster', 'method', 'gateway', 'teams'];
 /** The packages below the rooms of drmas, which npm publishes. */
 const libraries = readdirSync('packages').filter(
