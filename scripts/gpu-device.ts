@@ -50,16 +50,19 @@ const stepsOf = (shapes: string, benching: readonly string[], training: string):
     minutes: 30,
   },
   contract: { title: 'The contract of the kernels', words: vitest('test/gpu/contract.gpu.ts'), minutes: 60 },
-  encoding: { title: 'Time to encode', words: ['tsx', 'bench/webgpu-encoding.ts'], minutes: 5 },
-  products: { title: 'Speed of products', words: ['tsx', 'bench/webgpu-products.ts'], minutes: 5 },
+  encoding: { title: 'Time to encode', words: ['tsx', 'research/bench/webgpu-encoding.ts'], minutes: 5 },
+  products: { title: 'Speed of products', words: ['tsx', 'research/bench/webgpu-products.ts'], minutes: 5 },
   bench: {
     title: 'Speed',
-    words: [...['tsx', 'bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes], ...benching],
+    words: [
+      ...['tsx', 'research/bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes],
+      ...benching,
+    ],
     minutes: 180,
   },
   real: {
     title: 'Speed with a pretrained model',
-    words: ['tsx', 'bench/main.ts', 'real', '--device', 'gpu', ...benching],
+    words: ['tsx', 'research/bench/main.ts', 'real', '--device', 'gpu', ...benching],
     minutes: 60,
   },
   team: {

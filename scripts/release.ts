@@ -44,7 +44,7 @@ const PAPER: NonNullable<ReleaseOptions['paper']> = [
  * files that only this repository needs.
  */
 const EXPECTED = ['package.json', 'README.md', 'LICENSE'];
-const UNWANTED = /\.test\.(js|ts|d\.ts)$|^(test|bench|scripts|research|node_modules|\.ci|\.github)\//;
+const UNWANTED = /\.test\.(js|ts|d\.ts)$|^(test|scripts|research|node_modules|\.ci|\.github)\//;
 
 /** The next version. @throws Refusal if it is invalid, or not above the present one */
 export function nextVersion(present: string, wanted: string): string {

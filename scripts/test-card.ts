@@ -100,7 +100,15 @@ await runProgram(usage, async () => {
         title: 'speed, memory and the gap',
         program: torch.python,
         words: [
-          ...['bench/card/card.py', '--out', out, '--shapes', values.shapes, '--seconds', String(Math.floor(seconds))],
+          ...[
+            'research/bench/card/card.py',
+            '--out',
+            out,
+            '--shapes',
+            values.shapes,
+            '--seconds',
+            String(Math.floor(seconds)),
+          ],
           ...['--device', device === 'torch-cpu' ? 'cpu' : device],
         ],
         share: 0.5,

@@ -1,6 +1,6 @@
 /**
- * Tables of the engine on PyTorch: the memory that it needs on a card, and the measurements of bench/card/card.py. Its
- * runs are one after another in docs/card.jsonl.
+ * Tables of the engine on PyTorch: the memory that it needs on a card, and the measurements of
+ * research/bench/card/card.py. Its runs are one after another in docs/card.jsonl.
  */
 import type { DecoderConfig } from '@drmas/engine/contract';
 import { torchMemory } from '@drmas/engine/internal/torch/torch-footprint';

@@ -40,7 +40,7 @@ function* linksOf(text: string): Generator<string> {
 
 /** The paths in code within a line that begin with a folder of the repository. */
 function* pathsOf(text: string): Generator<string> {
-  const folders = 'src|packages|docs|test|recipes|examples|scripts|bench|templates';
+  const folders = 'src|packages|docs|test|recipes|examples|scripts|research/bench|templates';
   for (const [, path = ''] of text.matchAll(new RegExp(`\`((?:${folders})/[\\w./-]+)\``, 'g'))) yield path;
 }
 

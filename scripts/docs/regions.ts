@@ -2,8 +2,8 @@
 
 import { mean } from '@drmas/engine/math';
 import { type RefereeFinding, type RefereeReport, refereeCases } from '@drmas/tinker';
-import { amount } from '../../bench/report.js';
-import { type BenchRecord, MEMORY, PROCESSOR } from '../../bench/results.js';
+import { amount } from '../../research/bench/report.js';
+import { type BenchRecord, MEMORY, PROCESSOR } from '../../research/bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';

@@ -12,7 +12,7 @@ import { system, user } from '@drmas/engine/nouns';
 import { nodeFiles } from '@drmas/engine/platform';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { llamaPackage } from '../../bench/peers/environment.js';
+import { llamaPackage } from '../../research/bench/peers/environment.js';
 import { arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
 import { ggufModels, writeGoldenModel } from '../goldens.js';
 import { drmas } from '../support/command-line.js';

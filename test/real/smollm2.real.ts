@@ -15,7 +15,7 @@ import { type LoadedPolicy, loadPolicy } from '@drmas/engine/node';
 import { user } from '@drmas/engine/nouns';
 import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { llamaPackage } from '../../bench/peers/environment.js';
+import { llamaPackage } from '../../research/bench/peers/environment.js';
 import { pythonEnvironment } from '../support/python-environment.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { questions } from './questions.js';

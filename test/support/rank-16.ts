@@ -1,4 +1,4 @@
-/** The adapter and the optimiser of the forecasts of a card's memory; bench/card/card.py measured the same. */
+/** The adapter and the optimiser of the forecasts of a card's memory; research/bench/card/card.py measured the same. */
 export const rank16 = {
   adapter: {
     base: 'base',

@@ -9,7 +9,7 @@ import { torchPython } from './torch-python.js';
 
 const available = await torchPython();
 const cwd = fileURLToPath(new URL('../../packages/engine/python', import.meta.url));
-const bench = fileURLToPath(new URL('../../bench/card/card.py', import.meta.url));
+const bench = fileURLToPath(new URL('../../research/bench/card/card.py', import.meta.url));
 const run = (...words: string[]) =>
   spawnSync(process.env.DRMAS_PYTHON as string, words, {
     cwd,

@@ -4,7 +4,7 @@ import { rank16 } from '../../../../test/support/rank-16.js';
 import type { DecoderConfig } from '../contract/architecture.js';
 import { torchMemory } from './torch-footprint.js';
 
-/** SmolLM2-135M, the shape that bench/card/card.py measured. */
+/** SmolLM2-135M, the shape that research/bench/card/card.py measured. */
 const smollm2: DecoderConfig = {
   vocabSize: 49152,
   width: 576,

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { takesTime } from '../../test/support/time-and-chance.js';
+import { takesTime } from '../../../test/support/time-and-chance.js';
 import { type Contestant, interleave, summarise } from './interleave.js';
 import { busyTicks, peakResidentBytes, processTicks, usageBetween } from './processor-time.js';
 

@@ -1,7 +1,7 @@
 /**
  * The host's time for a decoding step and a micro-batch, on a backend of Dawn's that executes nothing: JavaScript,
- * encoding, and one wait. `npx tsx bench/webgpu-encoding.ts`. The layers have the shape of Qwen2.5-0.5B, with few
- * columns, because the host's time does not depend on the width.
+ * encoding, and one wait. `npx tsx research/bench/webgpu-encoding.ts`. The layers have the shape of Qwen2.5-0.5B, with
+ * few columns, because the host's time does not depend on the width.
  */
 
 import { type DecoderConfig, PROJECTIONS } from '@drmas/engine/contract';

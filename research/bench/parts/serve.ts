@@ -5,7 +5,7 @@ import { RandomStream } from '@drmas/engine/math';
 import { listen, nodeFiles } from '@drmas/engine/platform';
 import { createTokenizer } from '@drmas/engine/tokens';
 import OpenAI from 'openai';
-import { modelServer } from '../../src/serve/models/model-server.js';
+import { modelServer } from '../../../src/serve/models/model-server.js';
 import { ggufBeside } from '../checkpoint.js';
 import { attempt, type Context, forShape, noteRows, noteSkipped, schedule, withDirectory } from '../context.js';
 import { type Contestant, interleave, type Work } from '../measure/interleave.js';

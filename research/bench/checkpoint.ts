@@ -11,7 +11,7 @@ import { expectedTensors } from '@drmas/engine/internal/model/formats/tensor-nam
 import { RandomStream } from '@drmas/engine/math';
 import type { Tokenizer } from '@drmas/engine/nouns';
 import { nodeFiles } from '@drmas/engine/platform';
-import { bfloat16Header } from '../test/support/coarse-checkpoints.js';
+import { bfloat16Header } from '../../test/support/coarse-checkpoints.js';
 
 /** The count of different random numbers, which repeat: drawing half a billion would take a minute. */
 const DRAWN = 2 ** 20 + 3; // no multiple of a row

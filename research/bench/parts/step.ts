@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { RunEvent } from '@drmas/engine/events';
 import { median } from '@drmas/engine/math';
-import { tasksOfStep } from '../../src/method/training/play/step-tasks.js';
-import { train } from '../../src/runs/run/api.js';
+import { tasksOfStep } from '../../../src/method/training/play/step-tasks.js';
+import { train } from '../../../src/runs/run/api.js';
 import {
   calculatorRecipe,
   calculatorTasks,

@@ -1,6 +1,7 @@
 /**
- * The speed of products on this machine's GPU, at the sizes of Qwen2.5-0.5B: `npx tsx bench/webgpu-products.ts`. One
- * line a product: the best of some rounds. Each round waits for the GPU once.
+ * The speed of products on this machine's GPU, at the sizes of Qwen2.5-0.5B:
+ * `npx tsx research/bench/webgpu-products.ts`. One line a product: the best of some rounds. Each round waits for the
+ * GPU once.
  */
 import { messageOf } from '@drmas/engine/errors';
 import { toBfloat16 } from '@drmas/engine/internal/tensor/bfloat16';

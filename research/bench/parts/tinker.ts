@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PolicyHandle } from '@drmas/engine/contract';
 import type { TrainingSample } from '@drmas/engine/nouns';
-import { plainAdamW } from '../../test/support/adamw.js';
-import { writeBaseModel } from '../../test/support/tinker-fake/base-model.js';
-import { adapterOn, openOnFake } from '../../test/support/tinker-fake/open.js';
+import { plainAdamW } from '../../../test/support/adamw.js';
+import { writeBaseModel } from '../../../test/support/tinker-fake/base-model.js';
+import { adapterOn, openOnFake } from '../../../test/support/tinker-fake/open.js';
 import type { Context } from '../context.js';
 
 const LATENCY_MS = 100;

@@ -5,7 +5,7 @@
 
 import { RandomStream } from '@drmas/engine/math';
 import type { TurnRecord } from '@drmas/engine/nouns';
-import { estimateAdvantages } from '../../src/runs/composition/estimate-advantages.js';
+import { estimateAdvantages } from '../../../src/runs/composition/estimate-advantages.js';
 import { attempt, type Context, noteSkipped, schedule, startPeers } from '../context.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
 import { ARRAYS, pythonEnvironment, pythonVariables, script } from '../peers/environment.js';

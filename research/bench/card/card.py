@@ -1,4 +1,4 @@
-"""What the engine on PyTorch does on a card, in minutes: `python3 bench/card/card.py --seconds 400 --out FOLDER`.
+"""What the engine on PyTorch does on a card, in minutes: `python3 research/bench/card/card.py --seconds 400 --out FOLDER`.
 
 Parts: `check` (gradients by FlexAttention beside sequences that attend by themselves; the same step twice), `decode`
 (milliseconds a tick with all rows in use, tokens a second with refill, the limit of the card's memory), `kernels` (how
@@ -23,7 +23,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'packages', 'engine', 'python'))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
+sys.path.insert(0, os.path.join(ROOT, 'packages', 'engine', 'python'))
 import numpy as np
 import torch
 import torch.nn.functional as F

@@ -30,7 +30,7 @@ def for_seconds(least, step):
 
 
 def qwen2_config(shape, context):
-    """A shape of bench/workload.ts as a transformers configuration."""
+    """A shape of research/bench/workload.ts as a transformers configuration."""
     from transformers import Qwen2Config
     return Qwen2Config(
         vocab_size=shape['vocabSize'],

@@ -2,12 +2,12 @@
 
 import { tinyDecoder } from '@drmas/engine/model';
 import { z } from 'zod';
-import { defineRecipe } from '../src/method/recipe/define.js';
-import { arithmetic, arithmeticSymbols } from '../src/teams/tasks/generated/arithmetic.js';
-import { gradeMath } from '../src/teams/tasks/grading/math.js';
-import { agent } from '../src/teams/team/agent.js';
-import { boxed } from '../src/teams/team/parsers.js';
-import { defineTeam } from '../src/teams/team/team.js';
+import { defineRecipe } from '../../src/method/recipe/define.js';
+import { arithmetic, arithmeticSymbols } from '../../src/teams/tasks/generated/arithmetic.js';
+import { gradeMath } from '../../src/teams/tasks/grading/math.js';
+import { agent } from '../../src/teams/team/agent.js';
+import { boxed } from '../../src/teams/team/parsers.js';
+import { defineTeam } from '../../src/teams/team/team.js';
 
 export const TASKS_PER_STEP = 16;
 export const GROUP_SIZE = 8;

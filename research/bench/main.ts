@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import type { Device } from '@drmas/engine';
 import { DEVICES } from '@drmas/engine/internal/contract/architecture';
 import { findAdapters } from '@drmas/webgpu/internal/kernels/open-device';
-import { runProgram, UsageError } from '../scripts/support/run-program.js';
+import { runProgram, UsageError } from '../../scripts/support/run-program.js';
 import { type Context, type Options, TRAIN_PRECISIONS } from './context.js';
 import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';

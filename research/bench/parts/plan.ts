@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RunEvent } from '@drmas/engine/events';
 import { nodeHost } from '@drmas/engine/platform';
-import { defineRecipe, type RecipeDefinition } from '../../src/method/recipe/define.js';
-import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
-import { train } from '../../src/runs/run/api.js';
-import { forecastRun } from '../../src/runs/studies/plan/forecast-run.js';
+import { defineRecipe, type RecipeDefinition } from '../../../src/method/recipe/define.js';
+import { resolveRecipe } from '../../../src/runs/composition/resolve-recipe.js';
+import { train } from '../../../src/runs/run/api.js';
+import { forecastRun } from '../../../src/runs/studies/plan/forecast-run.js';
 import { calculatorRecipe } from '../calculator.js';
 import { type Context, withDirectory } from '../context.js';
 
