@@ -107,6 +107,11 @@ class Cache:
             for tensor in tensors:
                 tensor[target, :, :length] = tensor[source, :, :length]
 
+    def clear(self, slot: int) -> None:
+        for tensors in self.layers:
+            for tensor in tensors:
+                tensor[slot] = 0
+
 
 class Mixer:
     """`ancestors` [taps - 1, R]: where among the rows that are read the ones 1, 2, ... tokens before each row are, -1

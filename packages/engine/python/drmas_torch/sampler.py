@@ -8,6 +8,7 @@ request that ends has one more token drawn, which nobody reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
@@ -104,6 +105,8 @@ class Sampler:
         self._running: list[Running] = []
         self._cache = Cache(decoder.config, place.device, decoder.dtype)
         self._slots = Slots()
+        self._spoilt: set[int] = set()
+        """Slots whose keys and values may not be finite. A weight of 0 would not hide them from the next request."""
         self._state = {name: torch.full((0,), value, device=place.device) for name, value in UNUSED.items()}
         self._uniforms = torch.zeros(0, 0, device=place.device)
         """Of each slot the random number of the draw at each position."""
@@ -157,6 +160,9 @@ class Sampler:
         one.finish_reason = reason
         self._slots.release(one.slot)
         self._running.remove(one)
+        if not (one.logprobs and math.isfinite(one.logprobs[-1])):
+            self._slots.length[one.slot] = 0
+            self._spoilt.add(one.slot)
 
     def _positions(self, request: Request) -> int:
         return min(self.decoder.config.context, len(request.prompt) + request.wanted['maxTokens'])
@@ -228,6 +234,9 @@ class Sampler:
                 break
             slot, source, shared = taken
             self._waiting.pop(0)
+            if slot in self._spoilt:
+                self._cache.clear(slot)
+                self._spoilt.remove(slot)
             # What another request of this tick will compute is shared as a tree, not by a copy.
             shared = min(shared, begun.get(source, shared))
             if slot != source and shared > 0:

@@ -300,6 +300,26 @@ class Sampling(unittest.TestCase):
             row = adapted(base, 1 + number % 2).score([Sample(sequence, mask, 0.7, '')])[0]
             np.testing.assert_array_equal(row[len(prompts[number]) :], np.array(logprobs, np.float32))
 
+    def test_a_policy_whose_numbers_overflow_spoils_no_other(self) -> None:
+        """Both are adapters on one base, and the second gets the slots of the first."""
+        base, found = decoder(), []
+        for numbers in ([1, 2], [2]):
+            sampler = Sampler(place(), base, 8, SETTINGS, lambda *_: None)
+            for number, factor in ((1, 1e25), (2, 1)):
+                policy = adapted(base, number)
+                policy.trained.flat.mul_(factor)
+                sampler.load(number, 0, policy.trained.tensors)
+            for number in numbers:
+                for i in range(8):
+                    sampler.submit(request(i, np.arange(40 // number, dtype=np.int32) + i), number)
+                answers = {}
+                while sampler.busy:
+                    answers.update({one.request.id: (one.tokens, one.logprobs) for one in sampler.step()})
+                if number == 1:
+                    self.assertTrue(all(math.isnan(logprobs[-1]) for _, logprobs in answers.values()))
+            found.append(answers)
+        self.assertEqual(found[0], found[1])
+
     def test_draws_follow_the_distribution(self) -> None:
         random = np.random.default_rng(9)
         logits = torch.from_numpy(random.normal(0, 2, 600).astype(np.float32)).expand(20_000, -1)
