@@ -41,6 +41,16 @@ const forms: Readonly<Record<string, string>> = {
   'an array with a comma at its end': `[\n${lines.join(',\n')},\n]`,
   'an array of Windows with a byte order mark': `\ufeff[\r\n${lines.join(',\r\n')}\r\n]\r\n`,
   'an array on several lines': JSON.stringify(values, null, 2),
+  'an array behind an array': `[${lines[0]}]\n[${lines[1]},${lines[2]}]`,
+  'an array right behind an array': `[${lines[0]},\n${lines[1]}][${lines[2]}]`,
+  'an array on several lines behind an array': `[\n${pretty[0]}\n]\n[\n${pretty[1]},\n${pretty[2]}\n]\n`,
+  'arrays on several lines, with a comma between': `[\n${pretty[0]}\n],\n[\n${pretty[1]},\n${pretty[2]}\n]\n`,
+  'arrays with byte order marks': `\ufeff[\n${lines[0]},\n${lines[1]}]\r\n\ufeff[\n${lines[2]}]`,
+  'arrays, some of them empty': `[]\n[\n${pretty[0]}\n]\n[]\n[\n${pretty[1]},\n${pretty[2]}\n]\n[\n]`,
+  'lines behind an array': `[\n${lines[0]}\n]\n${lines[1]}\n${lines[2]}\n`,
+  'a line that goes on behind an array': `[\n${lines[0]}\n]${lines[1]},\n${lines[2]},\n`,
+  'an array on several lines behind lines': `${lines[0]}\n[\n${pretty[1]},\n${pretty[2]}\n]\n`,
+  'an array on several lines behind a value': `${pretty[0]}\n[\n${pretty[1]},\n${pretty[2]}\n]\n`,
   'values on several lines': pretty.join('\n'),
   'values on several lines, with commas': pretty.join(',\n'),
   'values on several lines, of Windows': pretty.join('\n').replaceAll('\n', '\r\n'),
@@ -55,7 +65,7 @@ async function read(text: string) {
   await writeFile(file, text);
   const unread = new UnreadCounts();
   const found: unknown[] = [];
-  for await (const { value } of traceValues(file, unread)) found.push(value);
+  for await (const { value } of traceValues(file, unread)) found.push(...(Array.isArray(value) ? value : [value]));
   return { found, unread: unread.all };
 }
 

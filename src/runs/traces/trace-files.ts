@@ -134,7 +134,9 @@ async function* piecesOf(
   let [depth, isFlat] = [0, true];
   for await (const text of linesOf(file)) {
     const isIndented = INDENTED.test(text ?? '');
-    const goesOn = isIndented || CLOSES.test(text ?? '') || (isFlat && depth > 0 && !isRow(text ?? ''));
+    // The entries of a list may stand without indentation, each with its own lines indented.
+    const isEntry = depth === 1 && lines[0]?.trim() === '[';
+    const goesOn = isIndented || isEntry || CLOSES.test(text ?? '') || (isFlat && depth > 0 && !isRow(text ?? ''));
     if (lines.length > 0 && (!goesOn || length > LONGEST)) {
       yield { line, lines };
       line += lines.length;
@@ -167,17 +169,11 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The entries of an array, one after another. */
+/** The entries of an array, one after another, and those of the arrays and lines behind it. */
 async function* entriesOf(file: string, unread: UnreadCounts): AsyncGenerator<TraceValue> {
-  const splitter = new JsonSplitter(file, (text) => text);
+  const splitter = new JsonSplitter(file, (text) => text, { goesOn: true });
   const read = function* (rows: ReturnType<typeof splitter.push>): Generator<TraceValue> {
-    for (const { place, value: text } of rows) {
-      const at = { file, ...place };
-      if (String(text).trim() === '') continue; // behind a comma at the end
-      const value = parsed(String(text));
-      if (value === undefined) unread.add('line', at);
-      else yield { value, length: String(text).length, placeOf: () => at };
-    }
+    for (const { place, value: text } of rows) yield* valuesOfLine(String(text), { file, ...place }, unread);
   };
   for await (const text of textChunks(file)) yield* read(splitter.push(text));
   let last: ReturnType<typeof splitter.end> = [];

@@ -44,25 +44,54 @@ const LONGEST_ENTRY = 2 ** 27;
 export class JsonSplitter {
   readonly #file: string;
   readonly #parse: (text: string) => unknown;
+  readonly #goesOn: boolean;
   #inner: ArrayPieces | LinePieces | undefined;
-  /** Lines that end in the blank text before the first entry. */
-  #blankLines = 0;
+  /** Lines that end before the entries of `#inner`. */
+  #linesBefore = 0;
 
-  /** @param parse Reads the text of an entry. Default: as JSON, with an error that names the line */
-  constructor(file: string, parse: (text: string) => unknown = (text) => strictValue(text)) {
+  /**
+   * @param parse Reads the text of an entry. Default: as JSON, with an error that names the line
+   * @param options.goesOn Whether other arrays, or lines, may follow an array. Default: they are an error
+   */
+  constructor(file: string, parse: (text: string) => unknown = (text) => strictValue(text), { goesOn = false } = {}) {
     this.#file = file;
     this.#parse = parse;
+    this.#goesOn = goesOn;
   }
 
   push(text: string): LineRow[] {
-    if (this.#inner === undefined) {
-      const first = /\S/.exec(text)?.[0];
-      if (first !== undefined) {
-        const Pieces = first === '[' ? ArrayPieces : LinePieces;
-        this.#inner = new Pieces(this.#file, this.#blankLines);
-      } else this.#blankLines += text.split('\n').length - 1;
+    const pieces: TextPiece[] = [];
+    let rest: string | undefined = text;
+    while (rest !== undefined) {
+      if (this.#inner === undefined) rest = this.#begin(rest);
+      pieces.push(...(this.#inner?.push(rest) ?? []));
+      rest = this.#textBehindArray();
     }
-    return (this.#inner?.push(text) ?? []).map((piece) => this.#row(piece));
+    return pieces.map((piece) => this.#row(piece));
+  }
+
+  /** Looks for the first entry, and returns the text from its beginning. */
+  #begin(text: string): string {
+    const at = text.search(this.#goesOn ? /[^\s,\p{Cc}]/u : /\S/);
+    const before = at < 0 ? text : text.slice(0, at);
+    this.#linesBefore += before.split('\n').length - 1;
+    const rest = text.slice(before.length);
+    if (rest !== '') this.#inner = new (rest[0] === '[' ? ArrayPieces : LinePieces)(this.#file, this.#linesBefore);
+    return rest;
+  }
+
+  /** What stands behind an array that is closed, if entries may follow there. */
+  #textBehindArray(): string | undefined {
+    if (!(this.#inner instanceof ArrayPieces)) return undefined;
+    const { behind, line } = this.#inner;
+    if (behind === undefined) return undefined;
+    if (!this.#goesOn) {
+      if (behind.trim() === '') return undefined;
+      throw new TaskError(`expected nothing after the array, got ${excerpt(behind)}`, { file: this.#file, line });
+    }
+    this.#inner = undefined;
+    this.#linesBefore = line - 1;
+    return behind;
   }
 
   /** Returns the last entries, once the text is at its end. */
@@ -161,6 +190,7 @@ class ArrayPieces {
   #beginLine: number;
   #entries = 0;
   #closed = false;
+  #behind: string | undefined;
 
   constructor(file: string, linesBefore: number) {
     this.#file = file;
@@ -204,7 +234,7 @@ class ArrayPieces {
       }
     }
     [this.#inString, this.#escaped] = [inString, escaped];
-    if (this.#closed) this.#requireBlank(text.slice(begin));
+    if (this.#closed) this.#behind = text.slice(begin);
     else this.#entry.add(text.slice(begin), this.#beginLine);
     // `[ ]` holds no entry; `[1, ]` holds one that is not JSON.
     const empty = this.#closed && this.#entries === 0 && pieces.length === 1 && pieces[0]?.text.trim() === '';
@@ -222,11 +252,12 @@ class ArrayPieces {
     return { line: this.#beginLine + text.slice(0, blank).split('\n').length - 1, text };
   }
 
-  #requireBlank(rest: string): void {
-    if (rest.trim() !== '')
-      throw new TaskError(`expected nothing after the array, got ${excerpt(rest)}`, {
-        file: this.#file,
-        line: this.#line,
-      });
+  /** The text behind the array, once it is closed. */
+  get behind(): string | undefined {
+    return this.#behind;
+  }
+
+  get line(): number {
+    return this.#line;
   }
 }
