@@ -230,7 +230,89 @@ const forms: Readonly<Record<string, string>> = {
   }),
 };
 
+const event = (name: string, body: object) => ({ 'event.name': name, ...body });
+const messageEvents = (contentOf: (content: object) => object) => [
+  event('gen_ai.system.message', contentOf({ content: system.content })),
+  event('gen_ai.user.message', contentOf({ content: question.content })),
+  event('gen_ai.assistant.message', contentOf({ tool_calls: [toolCall] })),
+  event('gen_ai.tool.message', contentOf({ content: '5', id: 'c1' })),
+];
+const listed = (attributes: object) =>
+  Object.entries(attributes).map(([key, value]) => ({
+    key,
+    value: typeof value === 'string' ? { stringValue: value } : { arrayValue: { values: value } },
+  }));
+const inText = (each: unknown) => JSON.stringify(each);
+const texts = (list: readonly object[]) => list.map((each) => ({ stringValue: inText(each) }));
+const contents = { 'gen_ai.input.messages': inText(chat), 'gen_ai.output.messages': inText([answer]) };
+const told = { ...operation, 'gen_ai.tool.definitions': inText(tools) };
+const named = { traceId: 't', spanId: 's', name: 'chat' };
+
+/** The same messages in the ways in which exporters and stores write attributes. */
+const ways: Readonly<Record<string, unknown>> = {
+  'JSON of their JSON': {
+    ...named,
+    attributes: {
+      ...told,
+      'gen_ai.input.messages': inText(inText(chat)),
+      'gen_ai.output.messages': inText(inText([answer])),
+    },
+  },
+  'lists of JSON': {
+    ...named,
+    attributes: { ...told, 'gen_ai.input.messages': chat.map(inText), 'gen_ai.output.messages': [inText(answer)] },
+  },
+  'OTLP’s lists of JSON': {
+    ...named,
+    attributes: listed({ ...told, 'gen_ai.input.messages': texts(chat), 'gen_ai.output.messages': texts([answer]) }),
+  },
+  'attributes that are JSON': { ...named, attributes: inText({ ...told, ...contents }) },
+  'attributes that are JSON of a list': { ...named, attributes: inText(listed({ ...told, ...contents })) },
+  'a log alone': {
+    ...{ traceId: 't', spanId: 's', eventName: 'gen_ai.client.inference.operation.details' },
+    attributes: listed({ ...told, ...contents }),
+  },
+  'events in an attribute': {
+    ...named,
+    attributes: {
+      ...told,
+      events: inText([
+        ...messageEvents((content) => content),
+        event('gen_ai.choice', { index: 0, message: { content: answer.content } }),
+      ]),
+    },
+  },
+  'events whose choice names no role': {
+    ...named,
+    attributes: told,
+    events: [
+      ...messageEvents((content) => content).map(({ 'event.name': name, ...attributes }) => ({ name, attributes })),
+      { name: 'gen_ai.choice', attributes: { message: inText({ content: answer.content }), finish_reason: 'stop' } },
+    ],
+  },
+  'Tempo’s batches': {
+    batches: [{ scopeSpans: [{ spans: [{ ...named, attributes: listed({ ...told, ...contents }) }] }] }],
+  },
+  'Tempo’s trace': {
+    trace: {
+      resourceSpans: [{ scopeSpans: [{ spans: [{ ...named, attributes: listed({ ...told, ...contents }) }] }] }],
+    },
+  },
+};
+
 describe('a call', () => {
+  it.each(Object.entries(ways))('is read from %s', async (name, value) => {
+    const file = join(root, 'way.json');
+    await writeFile(file, inText(value));
+    const out = join(root, `${name.replaceAll(/\W/g, '-')}-way`);
+    const { unread } = await importTraces(file, {}, out);
+    const rows = (await readFile(join(out, 'demonstrations.jsonl'), 'utf8')).trim().split('\n');
+    const called = { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'price', arguments: ARGUMENTS }] };
+    const result = { role: 'tool', content: '5', toolCallId: 'c1' };
+    const messages = [system, question, called, result, answer];
+    expect([rows.map((row) => JSON.parse(row)), unread]).toEqual([[{ agent: 'buyer', messages, tools }], {}]);
+  });
+
   it.each(Object.entries(forms))('is read with all digits of its numbers in the form of %s', async (name, text) => {
     const file = join(root, `${name.replaceAll(/\W/g, '-')}.jsonl`);
     await writeFile(file, text);

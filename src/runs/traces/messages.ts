@@ -15,8 +15,18 @@ const isBroken = (value: unknown) =>
 const isNested = (value: readonly unknown[]): value is readonly [readonly unknown[]] =>
   value.length === 1 && Array.isArray(value[0]);
 
-export function conversationOf(attribute: unknown, report: Report): Message[] {
+const isMessage = (value: unknown) => isObject(value) && (typeof value.role === 'string' || isObject(value.message));
+
+/** The value of JSON. Messages may have been written as JSON of their JSON; another such text is a text. */
+function contentOf(attribute: unknown): unknown {
   const value = jsonOf(attribute);
+  const inner = value === attribute ? value : jsonOf(value);
+  const [first]: readonly unknown[] = Array.isArray(inner) ? inner : [inner];
+  return isMessage(first) ? inner : value;
+}
+
+export function conversationOf(attribute: unknown, report: Report): Message[] {
+  const value = contentOf(attribute);
   if (isBroken(attribute)) report('cut');
   else if (typeof value === 'string') return value === '' ? [] : [{ role: 'user', content: value }];
   else if (Array.isArray(value)) return messagesOf(isNested(value) ? value[0] : value, report);
@@ -32,12 +42,14 @@ export function conversationOf(attribute: unknown, report: Report): Message[] {
 }
 
 export function answerOf(attribute: unknown, report: Report): Message | undefined {
-  const value = jsonOf(attribute);
+  const value = contentOf(attribute);
   if (isBroken(attribute)) report('cut');
   if (isBroken(attribute) || value === undefined || value === null || value === 'null') return undefined;
   const answers = answersIn(attribute, value);
   const isOfChoices = answers.some(isChoice);
   reportEnd(answers[0], report);
+  // A reply of OpenAI's Responses names its end beside its items.
+  if (isObject(value) && Array.isArray(value.output)) reportEnd(value.status, report);
   const [answer, ...more] = joined(messagesOf(isOfChoices ? answers.slice(0, 1) : answers, report));
   if (more.length > 0 || (isOfChoices && answers.length > 1)) report('choice');
   return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
@@ -45,9 +57,15 @@ export function answerOf(attribute: unknown, report: Report): Message | undefine
 
 /** Why an answer ended that its model had not ended. */
 const ENDS: readonly (readonly [UnreadReason, RegExp])[] = [
-  ['unfinished', /^(?:length|max_?(?:output_?)?tokens)$/i],
-  ['filtered', /^(?:content[-_]filter|safety|error)$/i],
+  ['unfinished', /length|^max|_limit|exceeded|incomplete|truncated|pause_turn/i],
+  [
+    'filtered',
+    /filter|safety|error|fail|refus|recitation|blocklist|prohibited|spii|language|malformed|unexpected|too_many|guardrail|cancel|abort/i,
+  ],
 ];
+
+const END_FIELDS = ['finish_reason', 'finishReason', 'stop_reason', 'stopReason', 'done_reason'];
+const AROUND_ENDS = ['response_metadata', 'generation_info', 'message', 'kwargs'];
 
 /** Reports if an answer, or the first of a list of reasons, says that the model had not ended it. */
 export function reportEnd(value: unknown, report: Report): void {
@@ -55,24 +73,24 @@ export function reportEnd(value: unknown, report: Report): void {
   const read = Array.isArray(given) ? given[0] : given;
   if (typeof read === 'string') for (const [reason, pattern] of ENDS) if (pattern.test(read)) report(reason);
   if (!isObject(read)) return;
-  const reasons = [read.finish_reason, read.finishReason, read.stop_reason, read.stopReason, read.done_reason];
-  const inner = [read.response_metadata, read.message, read.kwargs].filter(isObject);
-  for (const each of [...reasons, ...inner]) reportEnd(each, report);
+  for (const name of END_FIELDS) reportEnd(read[name], report);
+  for (const name of AROUND_ENDS) if (isObject(read[name])) reportEnd(read[name], report);
 }
 
 /** The messages in an output: a text, a message, a list of choices, or the reply of an interface with one of these. */
 function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
   const plain = (content: unknown) => [{ role: 'assistant', content }];
-  if (Array.isArray(value)) return value.map((each) => (typeof each === 'string' ? plain(each)[0] : each));
+  if (Array.isArray(value))
+    return value.map((each) => (typeof each !== 'string' || isMessage(jsonOf(each)) ? jsonOf(each) : plain(each)[0]));
   if (!isObject(value) || value instanceof NumberText) return plain(typeof value === 'string' ? value : attribute);
   if (Array.isArray(value.generations)) return value.generations.flat().map(generationOf);
   for (const list of [value.choices, value.output, value.messages]) if (Array.isArray(list)) return list;
   if (Array.isArray(value.candidates))
     return value.candidates.map((each) => (isObject(each) ? { ...each, message: each.content } : each));
   if (isObject(value.message) || value.role !== undefined || isItem(value)) return [value];
-  const isMessage = ['content', 'parts', 'tool_calls', 'toolCalls', 'text'].some((name) => value[name] !== undefined);
+  const hasContent = ['content', 'parts', 'tool_calls', 'toolCalls', 'text'].some((name) => value[name] !== undefined);
   // Another object is structured output.
-  return isMessage
+  return hasContent
     ? [{ role: 'assistant', ...value }]
     : plain(typeof attribute === 'string' ? attribute : exactJson(value));
 }
@@ -80,7 +98,7 @@ function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
 /** One of the answers that LangChain writes: a message, or a text. */
 const generationOf = (each: unknown) =>
   isObject(each)
-    ? { index: 0, message: isObject(each.message) ? each.message : { role: 'assistant', content: each.text } }
+    ? { ...each, index: 0, message: isObject(each.message) ? each.message : { role: 'assistant', content: each.text } }
     : each;
 
 const isChoice = (value: unknown) =>
@@ -114,7 +132,7 @@ export function instructionsOf(attribute: unknown): string {
 function messagesOf(list: readonly unknown[], report: Report): Message[] {
   const messages: Message[] = [];
   for (const each of list) {
-    const value = serialized(isObject(each) && isObject(each.message) ? each.message : each);
+    const value = serialized(withRole(jsonOf(each)));
     if (!isObject(value)) {
       report('part');
       continue;
@@ -129,6 +147,12 @@ function messagesOf(list: readonly unknown[], report: Report): Message[] {
   }
   return messages;
 }
+
+/** The message of a choice. The choice may have its role. */
+const withRole = (value: unknown): unknown =>
+  isObject(value) && isObject(value.message)
+    ? { ...(value.role === undefined ? {} : { role: value.role }), ...value.message }
+    : value;
 
 function serialized(value: unknown): unknown {
   if (!isObject(value) || value.lc === undefined || !isObject(value.kwargs)) return value;

@@ -83,11 +83,17 @@ function scoresUnread(spans: readonly TraceSpan[], numbers: readonly (readonly [
   return [...new Map(broken).values()].map((span) => part('score', span));
 }
 
-/** The spans with the messages that stand in their events, in logs too. Rows that are no spans are left out. */
+/**
+ * The spans with the messages that stand in their events, in logs too. Rows that are no spans are left out. Logs of a
+ * span that is not in the files stand for it.
+ */
 function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
   const logged = new Map<string, TraceSpan[]>();
   for (const span of spans) if (span.kind === 'event') logged.set(span.id, [...(logged.get(span.id) ?? []), span]);
-  return spans.flatMap((span) => {
+  const present = new Set(spans.flatMap(({ kind, id }) => (kind === undefined ? [id] : [])));
+  const absent = Array.from(logged, ([id, [first]]) => (first === undefined || present.has(id) ? [] : [first])).flat();
+  const standIns = absent.map(({ kind: _, events: __, ...log }): TraceSpan => ({ ...log, attributes: {} }));
+  return [...spans, ...standIns].flatMap((span) => {
     if (span.kind !== undefined) return [];
     const logs = (logged.get(span.id) ?? []).sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
     const events = [...(span.events ?? []), ...logs.flatMap((log) => log.events ?? [])];

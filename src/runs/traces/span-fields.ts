@@ -57,8 +57,9 @@ export const contentNames = (
     ? { 'gen_ai.input.messages': input, 'gen_ai.output.messages': output }
     : { 'input.value': input, 'output.value': output };
 
-/** Attributes as an object, or as OTLP's list of keys with typed values. */
-export function attributesOf(value: unknown): Record<string, unknown> {
+/** Attributes as an object, as OTLP's list of keys with typed values, or as the JSON of one of these. */
+export function attributesOf(written: unknown): Record<string, unknown> {
+  const value = jsonOf(written, /^\s*[[{]/);
   if (Array.isArray(value))
     return Object.fromEntries(value.filter(isObject).map((each) => [String(each.key), typedValue(each.value)]));
   return isObject(value) && !(value instanceof NumberText) ? { ...value } : {};

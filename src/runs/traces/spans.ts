@@ -23,6 +23,7 @@ import type { UnreadCounts } from './unread.js';
 /** Fields of batches that list spans, logs, or batches. */
 const LISTS = [
   'resourceSpans',
+  'batches',
   'scopeSpans',
   'instrumentationLibrarySpans',
   'spans',
@@ -61,6 +62,7 @@ export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread:
       const whole = trace === undefined ? [] : [placed(trace, at)];
       return [...whole, ...lists.flatMap((list) => spansOf(list, at, unread))];
     }
+    if (isObject(value.trace)) return spansOf(value.trace, at, unread);
     const score = scoreRow(value);
     if (score !== undefined) return [placed(score, at)];
   }
@@ -88,9 +90,10 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
   const { trace, id } = idsOf(value);
   if (id === undefined || trace === undefined || value.type === 'GENERATION') return undefined;
   const parents = isObject(value.parentSpanContext) ? value.parentSpanContext : {};
-  const events = listOf(value.events).filter(isObject);
+  const own = attributesOf(value.attributes);
+  const events = [...listOf(value.events).filter(isObject), ...eventsOf(own)];
   const contents = events.map((event) => attributesOf(event.attributes));
-  const attributes: JsonFields = Object.assign({}, ...contents, attributesOf(value.attributes));
+  const attributes: JsonFields = Object.assign({}, ...contents, own);
   return {
     trace,
     id,
@@ -100,8 +103,14 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
     parent: textField(value, 'parentSpanId') ?? text(fieldOf(value, 'parentId')) ?? text(parents.spanId),
     start: startText(fieldOf(value, 'startTimeUnixNano') ?? fieldOf(value, 'startTime') ?? value.timestamp),
     scores: numbers([...contents.map(evaluation), ...Object.entries(attributes).map(rewardOfRun)]),
-    failed: isFailure(value.status) || isFailure(fieldOf(value, 'statusCode')),
+    failed: isFailure(value.status) || isFailure(fieldOf(value, 'statusCode')) || text(own['error.type']) !== undefined,
   };
+}
+
+/** The events that Pydantic AI writes as the JSON of one attribute. */
+function eventsOf({ events }: JsonFields): JsonFields[] {
+  const named = listOf(jsonOf(events)).filter(isObject);
+  return named.map(({ 'event.name': name, ...body }) => ({ name, body }));
 }
 
 function isFailure(status: unknown): boolean {

@@ -44,6 +44,7 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     odd({}, { status: { code: 2 } }),
     odd({ 'gen_ai.output.messages': undefined }, { status: { code: 2 } }),
     odd(input([]), { status: { code: 'STATUS_CODE_ERROR' } }),
+    odd({ 'error.type': 'timeout' }),
     { traceId: 'odd', id: 'g', type: 'GENERATION', level: 'ERROR', input: 'Hi' },
     { root_span_id: 'odd', span_id: 's', span_attributes: { type: 'llm' }, input: 'Hi', error: 'timeout' },
   ],
@@ -62,6 +63,20 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
       { candidates: [{ content: { role: 'model', parts: [{ text: 'Hel' }] }, finishReason: 'MAX_TOKENS' }] },
       { role: 'assistant', content: 'Hel', response_metadata: { finish_reason: 'length' } },
     ].map((written) => odd({ 'gen_ai.output.messages': JSON.stringify(written) })),
+    ...['model_context_window_exceeded', 'model_length', 'ERROR_LIMIT', 'pause_turn', 'incomplete'].map((reason) =>
+      odd({ 'gen_ai.response.finish_reasons': [reason] }),
+    ),
+    odd({
+      'gen_ai.output.messages': JSON.stringify({
+        status: 'incomplete',
+        output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hel' }] }],
+      }),
+    }),
+    odd({
+      'gen_ai.output.messages': JSON.stringify({
+        generations: [[{ text: 'Hel', generation_info: { finish_reason: 'length' } }]],
+      }),
+    }),
     odd({
       'ai.operationId': 'ai.generateText.doGenerate',
       'ai.response.text': 'H',
@@ -69,6 +84,10 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     }),
   ],
   filtered: [
+    ...[
+      ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII', 'MALFORMED_FUNCTION_CALL', 'LANGUAGE'],
+      ...['refusal', 'guardrail_intervened', 'content_filtered', 'ERROR_TOXIC', 'abort', 'cancelled', 'failed'],
+    ].map((reason) => odd({ 'gen_ai.response.finish_reasons': [reason] })),
     odd({ 'gen_ai.response.finish_reasons': ['content_filter'] }),
     odd({ 'gen_ai.output.messages': JSON.stringify([{ ...reply('Hel'), finish_reason: 'content_filter' }]) }),
   ],
@@ -176,6 +195,25 @@ describe('what an import does not read', () => {
       const line = text.split('\n').length + 1;
       expect(await importTraces(file)).toMatchObject({ demonstrations: 4, unread: { line: { count: 2, line } } });
     }
+  });
+
+  it.each([
+    ...[
+      'stop',
+      'STOP',
+      'end_turn',
+      'stop_sequence',
+      'tool_calls',
+      'tool-calls',
+      'tool_use',
+      'function_call',
+      'eos_token',
+    ],
+    ...['COMPLETE', 'completed', 'other', 'unknown'],
+  ])('is nothing of an answer that its model ended: %s', async (reason) => {
+    const file = join(folder, 'traces.jsonl');
+    await writeFile(file, JSON.stringify(callIn('good', { 'gen_ai.response.finish_reasons': [reason] })));
+    expect((await importTraces(file)).unread).toEqual({});
   });
 
   it('is nothing of answers that a limit of few tokens ends on purpose', async () => {
