@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually, takesTime } from '../../../../../../test/support/time-and-chance.js';
+import { DialectError } from '../../core/errors.js';
 import { type Deadlines, type Listening, listen, type Room } from './listen.js';
 
 describe('deadlines', () => {
@@ -73,13 +74,43 @@ describe('deadlines', () => {
     const first = connected(server, long('Content-Length: 200000'));
     const answerOf = async (socket: Socket) => `${(await once(socket, 'data'))[0]}`;
     await eventually(() => expect(begun).toBe(1));
-    for (const request of [long('Content-Length: 200000'), long('Transfer-Encoding: chunked', '1\r\n{\r\n')])
-      expect(await answerOf(connected(server, request))).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1/i);
+    expect(await answerOf(connected(server, long('Content-Length: 200000')))).toMatch(
+      /^HTTP\/1\.1 503 [\s\S]*retry-after: 1/i,
+    );
     const post = (length: number) => fetch(server.url, { method: 'POST', body: 'x'.repeat(length) });
     expect(await (await post(1000)).text()).toBe('1000');
     first.write('x'.repeat(199_999));
     expect(await answerOf(first)).toMatch(/200 OK/);
     await eventually(async () => expect(await (await post(200_000)).text()).toBe('200000'));
+  });
+
+  it('counts bodies in chunks by what has come, and refuses what no longer fits', async () => {
+    const app = async (request: Request) => {
+      try {
+        return await read(request);
+      } catch (error) {
+        if (error instanceof DialectError) return Response.json({ code: error.code }, { status: error.status });
+        throw error;
+      }
+    };
+    const server = await served(app, {}, { bodyBytes: 300_000 });
+    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const chunk = (length: number) => `${length.toString(16)}\r\n${'x'.repeat(length)}\r\n`;
+    const end = '0\r\n\r\n';
+    const answerOf = async (socket: Socket) => `${(await once(socket, 'data'))[0]}`;
+    // Fifty that have sent a byte take no room from a long one.
+    const open = Array.from({ length: 50 }, () => connected(server, head + chunk(1)));
+    expect(await answerOf(connected(server, head + chunk(200_000) + end))).toMatch(/ 200 OK[\s\S]*200000$/);
+    for (const socket of open) socket.write(end);
+    for (const answer of await Promise.all(open.map(answerOf))) expect(answer).toMatch(/ 200 OK/);
+    // Together these are too long: some end, and the others are answered.
+    const growing = Array.from({ length: 8 }, () => connected(server, head + chunk(50_000)));
+    const answers = growing.map(answerOf);
+    for (const socket of growing) socket.write(chunk(50_000));
+    expect(await Promise.race(answers)).toMatch(/ 503 [\s\S]*"busy"/);
+    for (const socket of growing) socket.write(end);
+    const statuses = (await Promise.all(answers)).map((answer) => Number(answer.split(' ')[1]));
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
   });
 
   it('closes the oldest connection without a request for a new one beyond its room', async () => {

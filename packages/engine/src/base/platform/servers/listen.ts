@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
+import { DialectError } from '../../core/errors.js';
 import type { Guard } from './guards.js';
 
 export interface Listening {
@@ -42,7 +43,7 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
       const { incoming } = env as HttpBindings;
       if (incoming.socket.destroyed) return new Response(null, { status: 503 });
       const refusal = guard(request) ?? (connections.lacksRoom(incoming as IncomingMessage) ? busy() : undefined);
-      if (refusal === undefined) return answerOf(app, request, env);
+      if (refusal === undefined) return answerOf(app, connections.counted(request, incoming as IncomingMessage), env);
       connections.ignore(incoming as IncomingMessage);
       return refusal;
     },
@@ -117,12 +118,11 @@ export interface Room {
 const defaultRoom: Room = { connections: 1000, bodyBytes: 256e6 };
 /** A body of this size passes in any case, so that clients with usual requests are answered beside a flood. */
 const SMALL_BODY = 64e3;
-/** The size that a body without a declared length is taken for. */
-const UNDECLARED = 16e6;
 
+const BUSY = 'the server receives too many long bodies: try again later';
 const busy = () =>
   Response.json(
-    { error: { code: 'busy', message: 'the server receives too many long bodies: try again later' } },
+    { error: { code: 'busy', message: BUSY } },
     { status: 503, headers: { connection: 'close', 'retry-after': '1' } },
   );
 
@@ -142,9 +142,9 @@ interface Exchange {
   readonly bytesBefore: number;
 }
 
-function declaredBytes({ headers }: IncomingMessage): number {
-  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : UNDECLARED;
-}
+const isInChunks = ({ headers }: IncomingMessage) => headers['transfer-encoding'] !== undefined;
+const declaredBytes = (request: IncomingMessage) =>
+  isInChunks(request) ? 0 : Number(request.headers['content-length'] ?? 0);
 
 class Connections {
   readonly #deadlines: Deadlines;
@@ -154,6 +154,8 @@ class Connections {
   readonly #room: Room;
   /** Refused requests: Node drops the rest of their bodies. */
   readonly #ignored = new WeakSet<IncomingMessage>();
+  /** The bytes of bodies in chunks that the app has read. `bytesBefore` counts those that come with the head. */
+  readonly #read = new WeakMap<IncomingMessage, number>();
   #draining = false;
 
   constructor(server: Server, deadlines: Deadlines, room: Room) {
@@ -191,19 +193,42 @@ class Connections {
 
   lacksRoom(request: IncomingMessage): boolean {
     const own = declaredBytes(request);
-    if (own <= SMALL_BODY) return false;
+    return own > SMALL_BODY && this.#lacksRoomFor(own);
+  }
+
+  #lacksRoomFor(own: number): boolean {
     const onTheirWay = [...this.#exchanges].reduce((sum, exchange) => sum + this.#bytesOf(exchange), 0);
     return onTheirWay > this.#room.bodyBytes && onTheirWay > own;
+  }
+
+  /**
+   * The request. A body in chunks does not say how long it is, so it ends with an error when it no longer fits into the
+   * room.
+   */
+  counted(request: Request, incoming: IncomingMessage): Request {
+    if (!isInChunks(incoming) || request.body === null) return request;
+    let length = 0;
+    const counting = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => {
+        length += chunk.byteLength;
+        this.#read.set(incoming, length);
+        if (length > SMALL_BODY && this.#lacksRoomFor(length)) throw new DialectError(503, 'busy', BUSY);
+        controller.enqueue(chunk);
+      },
+    });
+    const { url, method, headers, signal, body } = request;
+    const options = { method, headers, signal, body: body.pipeThrough(counting), duplex: 'half' as const };
+    return new Request(url, options);
   }
 
   ignore(request: IncomingMessage): void {
     this.#ignored.add(request);
   }
 
-  /** The bytes of a body that is on its way: as many as its head declares, or as have come. */
+  /** The bytes of a body that is on its way: as many as its head declares, or as have come if these are more. */
   #bytesOf({ request, bytesBefore }: Exchange): number {
     if (request.complete || request.socket.destroyed || this.#ignored.has(request)) return 0;
-    return Math.max(declaredBytes(request), request.socket.bytesRead - bytesBefore);
+    return Math.max(declaredBytes(request), this.#read.get(request) ?? 0, request.socket.bytesRead - bytesBefore);
   }
 
   #makeRoom(): void {
