@@ -99,7 +99,7 @@ function rowOfTurn({ agent, messages, tools, text, content = text, toolCalls }: 
 }
 
 /** The characters of lines that are written at once. */
-const CHUNK = 1 << 20;
+const CHUNK = 1 << 17;
 
 /**
  * A file of JSON lines, written some at a time: together they may be longer than the longest string. It gets its name

@@ -68,10 +68,12 @@ export function attributesOf(written: unknown): Record<string, unknown> {
 /** The names of typed values in OTLP's JSON. */
 const TYPED = /^(?:string|int|double|bool|bytes)_?[vV]alue$/;
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Bytes in base64 as the text that they are in UTF-8; others as they are. */
 function textOfBytes(base64: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(Buffer.from(base64, 'base64')));
+    return utf8.decode(Uint8Array.from(Buffer.from(base64, 'base64')));
   } catch {
     return base64;
   }

@@ -39,7 +39,7 @@ describe('the store of traces', () => {
           for await (const trace of store.traces()) traces.push(trace);
           expect(traces).toEqual([...expected]);
         }
-        expect(await readdir(folder)).toHaveLength(Number(size * names.length > 2 ** 23));
+        expect(await readdir(folder)).toHaveLength(Number(size * names.length > 2 ** 22));
         await store.dispose();
         expect(await readdir(folder)).toEqual([]);
       }),

@@ -10,9 +10,9 @@ import type { TraceSpan } from './span-fields.js';
 import { linesOf } from './trace-files.js';
 
 /** Characters of spans that stay in memory. Objects take several times the memory of their JSON. */
-const HELD = 2 ** 23;
+const HELD = 2 ** 22;
 /** Characters of traces that are worked on at once. */
-const BUCKET = 2 ** 22;
+const BUCKET = 2 ** 21;
 
 interface Bucket {
   size: number;

@@ -221,10 +221,13 @@ async function* linesOf(file: string): AsyncGenerator<Row> {
   yield* row();
 }
 
+/** One for all lines: V8 collects such objects late, and there would be one a line. */
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /** The text of a line without a byte order mark. @throws TaskError if it is not UTF-8 */
 function textOf(bytes: Buffer, where: FilePlace): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return utf8.decode(bytes);
   } catch {
     throw new TaskError('expected UTF-8 text', where);
   }
@@ -241,8 +244,9 @@ function storedRow(
   try {
     if (versionText(fstatSync(handle)) !== version)
       throw new TaskError('the demonstrations have changed since they were read', { file });
-    const bytes = Buffer.alloc(length);
-    readSync(handle, bytes, 0, length, offset);
+    const bytes = Buffer.allocUnsafe(length); // small ones share their memory
+    const read = readSync(handle, bytes, 0, length, offset);
+    if (read < length) throw new TaskError('the demonstrations have become shorter since they were read', { file });
     return traceOf(rowOf(textOf(bytes, { file, line })), agent, { file, line });
   } finally {
     closeSync(handle);
@@ -304,8 +308,7 @@ function withoutHeldOut(
 ): { readonly left: Rows; readonly warnings: readonly string[] } {
   const asked = ({ messages }: Trace) =>
     messages.flatMap(({ role, content }) => (role === 'user' ? [content.trim()] : []));
-  const questionIn = (text: string) =>
-    questions.has(text) ? text : [...questions].find((question) => isWithin(text, question));
+  const questionIn = questionFinder(questions);
   let example: string | undefined;
   const left = numbers.filter((number) => {
     const question = asked(at(number))
@@ -322,6 +325,36 @@ function withoutHeldOut(
   const count = numbers.length - left.length;
   const message = `${count} of ${numbers.length} demonstrations in ${file} are of held-out tasks, such as ${shown(example)}, and are left out`;
   return { left: { numbers: left, at }, warnings: [message] };
+}
+
+/** A run of letters and digits. */
+const WORD = /[\p{L}\p{N}]+/gu;
+const firstWord = (text: string) => /[\p{L}\p{N}]+/u.exec(text);
+
+/**
+ * Finds a question that a text contains as whole words, among thousands: only questions whose first word is in the text
+ * are compared with it.
+ */
+function questionFinder(questions: ReadonlySet<string>): (text: string) => string | undefined {
+  const byWord = new Map<string, string[]>();
+  const wordless: string[] = [];
+  for (const question of questions) {
+    const [word] = firstWord(question) ?? [];
+    const others = word === undefined ? wordless : byWord.get(word);
+    if (others !== undefined) others.push(question);
+    else byWord.set(word as string, [question]);
+  }
+  return (text) => {
+    if (questions.has(text)) return text;
+    const seen = new Set<string>();
+    for (const [word] of text.matchAll(WORD)) {
+      if (seen.has(word)) continue;
+      seen.add(word);
+      const found = byWord.get(word)?.find((question) => isWithin(text, question));
+      if (found !== undefined) return found;
+    }
+    return wordless.find((question) => text.includes(question));
+  };
 }
 
 /** Whether a text contains a question as whole words. */

@@ -56,8 +56,9 @@ export function decoderOf(part: Part): Decode {
 
 const BYTES = new Map(BYTE_CHARACTERS.map((character, byte) => [character, byte]));
 const encoder = new TextEncoder();
-/** A leading byte order mark is text. */
-const utf8 = { ignoreBOM: true };
+/** A leading byte order mark is text. One decoder each for all tokens: V8 collects such objects late. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+const strictUtf8 = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
 
 /** A token that is not written in bytes stands for itself. */
 function textOfBytes(tokens: readonly string[]): string {
@@ -65,7 +66,7 @@ function textOfBytes(tokens: readonly string[]): string {
     const own = Array.from(token, (character) => BYTES.get(character));
     return own.every((byte) => byte !== undefined) ? own : [...encoder.encode(token)];
   });
-  return new TextDecoder('utf-8', utf8).decode(Uint8Array.from(bytes));
+  return utf8.decode(Uint8Array.from(bytes));
 }
 
 /** Tokens such as `<0xE4>` become characters, or one replacement character each if their bytes are none. */
@@ -91,7 +92,7 @@ function byteFallback(tokens: readonly string[]): string[] {
 
 function strictText(bytes: readonly number[]): string | undefined {
   try {
-    return new TextDecoder('utf-8', { ...utf8, fatal: true }).decode(Uint8Array.from(bytes));
+    return strictUtf8.decode(Uint8Array.from(bytes));
   } catch {
     return undefined;
   }
