@@ -22,12 +22,23 @@ interface GivenAnswer {
   readonly answer: Generation | Utterance;
 }
 
+/** The most calls of an episode: a worker whose program loops would fill the run's memory. */
+const MOST_CALLS = 20_000;
+
 export class AnsweredCalls {
   readonly #byName = new Map<string, GivenAnswer[]>();
+  #count = 0;
+
+  /** @throws RangeError if there is no room for another call */
+  begin(): void {
+    if (++this.#count > MOST_CALLS) throw new RangeError(`an episode has at most ${MOST_CALLS} calls`);
+  }
 
   add(policy: string, request: SpeakerRequest, answer: Generation | Utterance): void {
     const name = 'key' in request ? nameOf(request.key) : seedName(request.seed);
-    this.#byName.set(name, [...(this.#byName.get(name) ?? []), { policy, request, answer }]);
+    const others = this.#byName.get(name);
+    if (others === undefined) this.#byName.set(name, [{ policy, request, answer }]);
+    else others.push({ policy, request, answer });
   }
 
   of(id: string): readonly GivenAnswer[] {

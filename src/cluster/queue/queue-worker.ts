@@ -6,9 +6,18 @@ import { hostname } from 'node:os';
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Generation, Utterance } from '@drmas/engine/contract';
-import { BackendError, messageOf, RecipeError, RunError, reasonOf } from '@drmas/engine/errors';
+import {
+  AnswerError,
+  BackendError,
+  isObject,
+  jsonValue,
+  messageOf,
+  RecipeError,
+  RunError,
+  reasonOf,
+} from '@drmas/engine/errors';
 import type { Host } from '@drmas/engine/host';
-import { commandText, isEqual, packageVersion } from '@drmas/engine/platform';
+import { bytesOf, commandText, isEqual, packageVersion } from '@drmas/engine/platform';
 import pRetry, { AbortError } from 'p-retry';
 import { type OpenGateway, openGateway } from '../../gateway/index.js';
 import { rolloutContext } from '../../gateway/rollouts.js';
@@ -108,7 +117,7 @@ async function playFor(run: Announcement, request: WorkerRequest, surroundings: 
   const nonce = randomUUID();
   const name = `${hostname()}:${process.pid}`;
   const registration = { codeHash, version: packageVersion(), name, nonce };
-  const given = await askRun(run.url, key.door(run.run), 'register', registration, signal);
+  const given = await askRun(run.url, key.door(run.run), 'register', registration, signal, REGISTRATION);
   if (!isEqual(given.proof, key.proof(run.run, nonce)))
     throw new RunError('what answers there is not the run: it does not have the key');
   notify(`playing ${concurrency} episodes at once for ${run.url}, recipe ${given.recipe.slice(0, 12)}`);
@@ -184,13 +193,28 @@ async function allowedSource(
   );
 }
 
+/** What a worker reads of an answer, and how long it waits for one. Calls of policies take as long as the models do. */
+interface AnswerLimits {
+  readonly bytes: number;
+  readonly ms: number;
+  /** A run that answers nothing in this time is given up. */
+  readonly triesMs: number;
+}
+
+const LIMITS: AnswerLimits = { bytes: 256e6, ms: 60_000, triesMs: 120_000 };
+/** Before the run has shown that it has the key, a worker reads little. */
+const REGISTRATION: AnswerLimits = { ...LIMITS, bytes: 16e6, ms: 30_000 };
+const REFUSAL_BYTES = 64e3;
+
 export class EpisodePlayer {
   readonly #url: string;
   readonly #given: Registered;
   readonly #team: Team;
   readonly #gateway: OpenGateway | undefined;
+  readonly #limits: AnswerLimits;
 
-  constructor(url: string, given: Registered, team: Team, gateway: OpenGateway | undefined) {
+  constructor(url: string, given: Registered, team: Team, gateway: OpenGateway | undefined, limits = LIMITS) {
+    this.#limits = limits;
     this.#url = url;
     this.#given = given;
     this.#team = team;
@@ -205,7 +229,7 @@ export class EpisodePlayer {
     const gone = new AbortController();
     const until = AbortSignal.any([signal, gone.signal]);
     const ask = <P extends WorkerRequestPath>(path: P, body: WorkerRequests[P]['ask'], by: AbortSignal) =>
-      askRun(this.#url, this.#given.secret, path, body, by).catch((error: unknown) => {
+      askRun(this.#url, this.#given.secret, path, body, by, this.#limits).catch((error: unknown) => {
         // The team must not take a lost call for an answer: the same episode is played again.
         if (error instanceof EpisodeGoneError || error instanceof UnansweredError) gone.abort(error);
         throw error;
@@ -258,6 +282,7 @@ class UnansweredError extends RunError {}
  * Sends a request to the run and repeats it while no server answers. A repeated request has the same effect as one.
  * @throws EpisodeGoneError, RefusedError when the run refuses this worker, BackendError when it refuses this request,
  * UnansweredError when it does not answer for about two minutes
+ * @param limits An answer that is longer is not read: the run refuses this worker, as far as it can tell
  */
 function askRun<P extends WorkerRequestPath>(
   url: string,
@@ -265,8 +290,10 @@ function askRun<P extends WorkerRequestPath>(
   path: P,
   ask: WorkerRequests[P]['ask'],
   signal: AbortSignal,
+  limits = LIMITS,
 ): Promise<WorkerRequests[P]['answer']> {
   const body = packed(ask);
+  const within = () => (path === 'call' ? signal : AbortSignal.any([signal, AbortSignal.timeout(limits.ms)]));
   const lost = (error: unknown): never => {
     throw new UnansweredError(`the run at ${url} does not answer: ${reasonOf(error)}`);
   };
@@ -275,18 +302,22 @@ function askRun<P extends WorkerRequestPath>(
       method: 'POST',
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/octet-stream' },
       body,
-      signal,
+      signal: within(),
     }).catch(lost);
-    if (response.ok) {
-      const bytes = await response.arrayBuffer().catch(lost);
-      return unpacked(new Uint8Array(bytes)) as WorkerRequests[P]['answer'];
-    }
-    const { message = '' } = (await response.json().catch(lost)) as { message?: string };
+    const read = (most: number) =>
+      bytesOf(response, most).catch((error: unknown) => {
+        if (error instanceof AnswerError) throw new AbortError(new RefusedError(`the run at ${url}: ${error.message}`));
+        return lost(error);
+      });
+    if (response.ok) return unpacked(await read(limits.bytes)) as WorkerRequests[P]['answer'];
+    const refusal = jsonValue(new TextDecoder().decode(await read(REFUSAL_BYTES)));
+    if (refusal === undefined) lost('its answer is no JSON');
+    const message = isObject(refusal) && typeof refusal.message === 'string' ? refusal.message : '';
     if (response.status === 410) throw new AbortError(new EpisodeGoneError(message));
     if (response.status === 422) throw new AbortError(new BackendError(message));
     if (response.status < 500) throw new AbortError(new RefusedError(message));
     if (response.status > 500) lost(message); // a proxy says so, not the run
     throw new Error(message);
   };
-  return pRetry(once, { retries: 60, minTimeout: 50, maxTimeout: 2000, signal });
+  return pRetry(once, { retries: 60, minTimeout: 50, maxTimeout: 2000, maxRetryTime: limits.triesMs, signal });
 }

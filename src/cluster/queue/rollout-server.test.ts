@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { EndpointError, TrainingError } from '@drmas/engine/errors';
 import type { Episode } from '@drmas/engine/nouns';
 import { packageVersion } from '@drmas/engine/platform';
@@ -8,6 +11,7 @@ import { scriptedContext } from '../../runs/testing/play-scripted.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import type { PlayRequest } from '../../teams/rollout/remote-speakers.js';
 import type { Replay, RolloutContext } from '../../teams/rollout/rollout-context.js';
+import { AnsweredCalls } from './handed-in.js';
 import { QueueKey } from './queue-key.js';
 import { EpisodePlayer } from './queue-worker.js';
 import { RolloutServer, type RolloutServerOptions } from './rollout-server.js';
@@ -299,6 +303,75 @@ describe('the rollout server', () => {
       for (const message of ['judge: requests set seed', 'solver: requests set seed'])
         await ask('warning', { about: 'gateway', message }, secret);
     expect(ignored).toEqual(['judge: requests set seed', 'solver: requests set seed']);
+  });
+});
+
+describe('what a worker may take of the memory of a run', () => {
+  it('is a bounded number of calls of an episode, also of repeated ones', async () => {
+    const calls = new AnsweredCalls();
+    for (let i = 0; i < 20_000; i++) calls.begin();
+    expect(() => calls.begin()).toThrow('an episode has at most 20000 calls');
+    const { server, ask, register } = opened();
+    void server.offer('e0', request, undefined).catch(() => {});
+    const full = vi.spyOn(AnsweredCalls.prototype, 'begin').mockImplementation(() => calls.begin());
+    const call = { job: 'e0', policy: 'solver', request: sampleRequest };
+    expect(await ask('call', call, await register())).toMatchObject({ status: 422, answer: { code: 'refused' } });
+    full.mockRestore();
+    server.end(new Error('over'));
+  });
+
+  it('is a bounded number of warnings, each of a bounded length', async () => {
+    const warn = vi.fn();
+    const { ask, register } = opened(undefined, { warn });
+    const secret = await register();
+    for (let i = 0; i < 1050; i += 50)
+      await Promise.all(
+        Array.from({ length: 50 }, () =>
+          ask('warning', { about: 'team', message: i === 0 ? 'x'.repeat(1e6) : 'y' }, secret),
+        ),
+      );
+    expect(warn).toHaveBeenCalledTimes(1000);
+    expect(warn.mock.calls[0]?.[0]).toHaveLength(10_000);
+  });
+});
+
+describe('a worker whose run is another program', () => {
+  const answers: Readonly<
+    Record<string, [respond: (response: ServerResponse) => void, message: RegExp, ends: string]>
+  > = {
+    'never ends its answer': [(response) => endless(response.writeHead(200)), /longer than/, 'RefusedError'],
+    'never ends its refusal': [(response) => endless(response.writeHead(409)), /longer than/, 'RefusedError'],
+    'says nothing': [() => {}, /does not answer/, 'UnansweredError'],
+    'says nothing after the head': [
+      (response) => void response.writeHead(200).flushHeaders(),
+      /does not answer/,
+      'UnansweredError',
+    ],
+  };
+  function endless(response: ServerResponse): void {
+    const piece = Buffer.alloc(1 << 16);
+    const go = () => {
+      while (!response.destroyed && response.write(piece)) sent += piece.length;
+    };
+    response.on('drain', go);
+    go();
+  }
+  let sent = 0;
+
+  it.each(Object.entries(answers))('gives up one that %s, and reads little', async (_, [respond, message, ends]) => {
+    sent = 0;
+    const program = createServer((incoming, response) => {
+      incoming.resume().on('end', () => respond(response));
+    }).listen(0, '127.0.0.1');
+    await once(program, 'listening');
+    const url = `http://127.0.0.1:${(program.address() as AddressInfo).port}`;
+    const given = { settings: { policies: {} }, secret: 'x' } as unknown as Registered;
+    const player = new EpisodePlayer(url, given, team, undefined, { bytes: 1e6, ms: 20, triesMs: 100 });
+    const outcome = await player.play('e0', new AbortController().signal).catch((error: unknown) => error);
+    expect(outcome).toMatchObject({ name: ends, message: expect.stringMatching(message) });
+    expect(sent).toBeLessThan(20e6); // the buffers of the connection, too
+    program.closeAllConnections();
+    program.close();
   });
 });
 

@@ -26,8 +26,9 @@ import {
 const MOST_BYTES = 256e6;
 /** An episode has failed if this many workers handed in one that the run did not sample. */
 const MOST_FAULTS = 3;
-/** The most warnings of gateways that are passed on. */
+/** The most warnings of gateways, and of teams, that are passed on. */
 const MOST_IGNORED = 100;
+const MOST_WARNINGS = 1000;
 
 export interface RolloutServerOptions {
   readonly context: RolloutContext;
@@ -70,6 +71,7 @@ export class RolloutServer {
   readonly #workers = new Map<string, RegisteredWorker>();
   #registered = 0;
   readonly #open = new Map<string, OpenEpisode>();
+  #warnings = 0;
   /** Warnings of the workers' gateways that were already reported: each worker sends the same ones. */
   readonly #ignored = new Set<string>();
 
@@ -85,8 +87,9 @@ export class RolloutServer {
       return true;
     });
     this.#answer('warning', ({ about, message }) => {
-      if (about === 'team') options.context.warn?.(message);
-      else if (!this.#ignored.has(message) && this.#ignored.size < MOST_IGNORED) {
+      if (about === 'team') {
+        if (++this.#warnings <= MOST_WARNINGS) options.context.warn?.(message);
+      } else if (!this.#ignored.has(message) && this.#ignored.size < MOST_IGNORED) {
         this.#ignored.add(message);
         options.onIgnored?.(message);
       }
@@ -145,6 +148,7 @@ export class RolloutServer {
   async #call({ job, policy, request }: WorkerRequests['call']['ask'], gone: AbortSignal) {
     const { controller, reject, answered } = this.#episode(job);
     try {
+      answered.begin();
       const { policies } = this.#options.context;
       const answer = await answerOf(policies, policy, request, AbortSignal.any([controller.signal, gone]));
       answered.add(policy, request, answer);

@@ -64,6 +64,9 @@ export interface WorkerRequests {
 export type WorkerRequestPath = keyof WorkerRequests;
 
 const job = z.string();
+/** The most characters of a text that a run prints or keeps. */
+const LONGEST_TEXT = 10_000;
+const shownText = z.string().transform((text) => text.slice(0, LONGEST_TEXT));
 
 /** A list of numbers. Only its first fault is named: a worker may send millions. */
 export const listOfNumbers = (isValid: (value: unknown) => boolean, expected: string) =>
@@ -104,12 +107,12 @@ const speakerRequest = z.union([
 ]);
 
 export const requestSchemas: { readonly [P in WorkerRequestPath]: z.ZodType } = {
-  register: z.object({ codeHash: z.string(), version: z.string(), name: z.string(), nonce: z.string() }),
+  register: z.object({ codeHash: z.string(), version: z.string(), name: shownText, nonce: z.string().max(200) }),
   take: z.object({ job }),
   call: z.object({ job, policy: z.string(), request: speakerRequest }),
   over: z.object({ job, episode: z.unknown() }),
-  broken: z.object({ job, message: z.string() }),
-  warning: z.object({ about: z.enum(['team', 'gateway']), message: z.string() }),
+  broken: z.object({ job, message: shownText }),
+  warning: z.object({ about: z.enum(['team', 'gateway']), message: shownText }),
 };
 
 /** Values in the binary format of this version of Node: numbers keep their bits, and undefined stays undefined. */
