@@ -7,7 +7,7 @@ import { type Context, Hono } from 'hono';
 import { openAiError, wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
-import { lateBody, soon } from './late-body.js';
+import { clientGone, lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
 import { responsesDialect } from './responses-dialect.js';
 
@@ -160,16 +160,16 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
     const answer = server.complete(request, call);
     const deltas = deltasOf(
       answer,
-      whenGone(c.req.raw.signal, () => gone.abort()),
+      whenGone(c.req.raw.signal, () => gone.abort(clientGone())),
     );
     // Ends an answer that stands between two pieces: its next piece may never be asked for.
     gone.signal.addEventListener('abort', () => void deltas.return(undefined).catch(() => {}), { once: true });
     return deltas;
   };
   const first = start(request);
-  if (request.stream) return streamed(dialect, request, first, () => gone.abort());
+  if (request.stream) return streamed(dialect, request, first, (reason) => gone.abort(reason));
   const further = Array.from({ length: answers - 1 }, (_, i) => start(withSeedOf(request, i + 1)));
-  return whole(dialect, request, [first, ...further], () => gone.abort());
+  return whole(dialect, request, [first, ...further], (reason) => gone.abort(reason));
 }
 
 /** The request of the answer at an index: each has a seed of its own, else all answers would be equal. */
@@ -212,7 +212,7 @@ type Responder<Deltas> = (
   dialect: Dialect,
   request: ModelRequest,
   deltas: Deltas,
-  gone: () => void,
+  gone: (reason: unknown) => void,
 ) => Promise<Response>;
 
 type Answers = readonly [AsyncIterable<ModelDelta>, ...(readonly AsyncIterable<ModelDelta>[])];
@@ -221,7 +221,7 @@ const whole: Responder<Answers> = async (dialect, request, [first, ...further], 
   const body = Promise.all([wholeAnswer(first), ...further.map(wholeAnswer)]).then(
     ([answer, ...others]) => exactJson(dialect.write(request, answer, others)),
     (error: unknown) => {
-      gone(); // the other answers would go on
+      gone(error); // the other answers would go on
       throw error;
     },
   );
