@@ -48,6 +48,18 @@ const kinds: readonly SecretForm[] = [
     form: /(?<![\w-])(?:(?:gsk|xai|r8|whsec|secret|dckr_pat)[-_]|ya29\.)[A-Za-z0-9][\w-]{18,}/g,
     holds: hasDigit,
   },
+  // Keys of services begin with a short word of their own; long hashes and ids of models' services do too.
+  {
+    name: 'API key',
+    form: /(?<![\w-])(?!(?:sha\d*|md5|resp|msg|call|rs|fc|chatcmpl|toolu|run|thread|asst|file|uuid)[-_])[a-z]{2,7}\d?_(?:[a-z0-9]{2,6}_)?[A-Za-z0-9]{32,}(?:_[A-Za-z0-9]{6,})?(?![\w-])/g,
+    holds: isMixed,
+  },
+  {
+    name: 'API key',
+    form: /\bsntry[su]_[\w+/=-]{30,}|\bNRAK-[A-Z0-9]{27}\b|\bkey-[0-9a-f]{32}\b|\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b/g,
+  },
+  { name: 'API key', form: /(\bdiscord(?:app)?\.com\/api\/webhooks\/\d{15,20}\/)[\w-]{40,}/g },
+  { name: 'API key', form: /(?<![\w-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])/g },
   { name: 'API key', form: /\b\d{8,10}:A[\w-]{34}(?![\w-])/g },
   { name: 'API key', form: /([?&]sig=)[\w%+/-]{20,}={0,2}/g },
   {
@@ -55,6 +67,16 @@ const kinds: readonly SecretForm[] = [
     form: /(\b(?:set-)?cookie(?:\\{0,7}["'])?\s{0,3}[:=]\s{0,3}(?:\\{0,7}["'])?)[\w.-]{1,64}=[^"'\\\n]{3,}/gi,
   },
   { name: 'password', form: /(\bcurl\s(?:[^\n]{0,200}\s)?(?:-u|--user)[ =]{0,3}["']?[^\s:"']{1,99}:)[^\s"']{2,}/g },
+  {
+    name: 'password',
+    form: /("auth\\{0,7}"\s{0,9}:\s{0,9}\\{0,7}")[A-Za-z0-9+/]{8,}={0,2}/g,
+    holds: isNameAndPassword,
+  },
+  { name: 'password', form: /(\bsshpass\s{1,9}-p\s{0,9})[^\s"'][^\s"']*/g },
+  { name: 'password', form: /(\blogin\s{1,9}\S{1,99}\s{1,9}password\s{1,9})\S+/g },
+  { name: 'password', form: /(<(?:password|passwd|pwd|secret|api[-_]?key|token)>)[^<\s][^<]{0,999}(?=<\/)/gi },
+  { name: 'password', form: /(\b(?:client|tls)[-_.]key(?:-data)?:\s{1,9})[A-Za-z0-9+/]{40,}={0,2}/g },
+  { name: 'password', form: /(\b[A-Z][A-Z0-9]{0,30}_(?:PASS|PW)=)[^\s"']{4,}/g },
   { name: 'password', form: /(\bmysql\w{0,9}\s(?:[^\n]{0,200}\s)?-p)[^\s"'-][^\s"']*/g },
   {
     name: 'password',
@@ -94,6 +116,11 @@ const kinds: readonly SecretForm[] = [
     holds: (text) => text.split('.').every((part) => Number(part) < 256),
   },
   { name: 'address of a computer', form: /(?<![\w:-])(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}(?![\w:-])/g },
+  {
+    name: 'address of a computer',
+    form: /(?<![\w.])[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}(?!\w|\.\w)/g,
+    holds: isMixed,
+  },
   { name: 'address of a computer', form: /(?<![\w:.])[0-9A-Fa-f:]{6,39}(?![\w:])/g, holds: isIPv6 },
 ];
 
@@ -225,6 +252,7 @@ const secretKey = new RegExp(`${secretName}$`, 'i');
 /** Whether a field holds a secret: a password, or one word under the name of a key. A game may have a secret word. */
 function isSecret(key: string, text: string): boolean {
   if (/^(?:secret|token)(?!.*key)/i.test(key)) return /^\S{8,}$/.test(text) && isMixed(text);
+  if (key === 'auth') return /^[A-Za-z0-9+/]{8,}={0,2}$/.test(text) && isNameAndPassword(text);
   if (/^(?:set-)?cookie$/i.test(key)) return text.includes('=');
   return secretKey.test(key) && (/pass|pwd/i.test(key) ? text !== '' : /^\S{6,}$/.test(text));
 }
