@@ -161,8 +161,9 @@ function percentValue(
     precision: precision === undefined ? undefined : Number(precision),
     type,
   };
-  if (type === 's' || type === 'r') {
-    const text = type === 's' ? textOf(value, budget) : repr(value, budget);
+  if (type === 's' || type === 'r' || type === 'a') {
+    const shown = type === 's' ? textOf(value, budget) : repr(value, budget);
+    const text = type === 'a' ? inAscii(shown) : shown;
     return write(text, { ...spec, type: 's', fill: ' ', align: isLeft ? '<' : '>' }, budget);
   }
   if (type === 'c' && typeof value === 'string') return write(value, { ...spec, type: 's' }, budget);
@@ -172,16 +173,29 @@ function percentValue(
   return write(whole, { ...spec, type: 'iu'.includes(type) ? 'd' : type, precision: undefined }, budget);
 }
 
+/** Python's `ascii()`: other characters as `\\xe9`, `\\u20ac` and `\\U0001f600`. */
+const inAscii = (text: string) =>
+  text.replace(/[^\0-\x7f]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    const [letter, digits] = code < 0x100 ? ['x', 2] : code < 0x10000 ? ['u', 4] : ['U', 8];
+    return `\\${letter}${code.toString(16).padStart(digits as number, '0')}`;
+  });
+
 /** How a field of `format` reaches into a value: `{0.name}`, `{a[b]}`. */
 type Reach = (value: Value, name: string, isAttribute: boolean) => Value;
 
 /** `text.format(...)`. */
 export function formatText(format: string, args: readonly Value[], named: Named, reach: Reach, budget: Budget): string {
   let automatic = 0;
+  const ways = new Set<'counted' | 'numbered'>();
   const field = (text: string): Value => {
     const [, first = '', path = ''] = /^([^.[]*)([\s\S]*)$/.exec(text) ?? [];
     const index = first === '' ? automatic++ : Number(first);
     const isIndex = Number.isInteger(index);
+    if (isIndex) {
+      const way = first === '' ? 'counted' : 'numbered';
+      if (ways.add(way).size > 1) throw new Error('format() got fields with numbers and fields without');
+    }
     if (isIndex ? index >= args.length : !named.has(first)) throw new Error(`format() got no value for '{${text}}'`);
     let value = isIndex ? args[index] : named.get(first);
     for (const [, attribute, item = ''] of path.matchAll(/\.([^.[]+)|\[([^\]]+)\]/g))
