@@ -1,6 +1,6 @@
 import type { AgentStep, Step } from '@drmas/engine/events';
 import type { Headline } from '@drmas/engine/nouns';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { step } from '../../../test/fixtures/run-events.js';
 import { emptyLog, extendLog } from './run-log.js';
 import { incidentsOf } from './time-line.js';
@@ -130,4 +130,51 @@ it('names agents whose policy has not moved, and none that learns, has nothing t
 it('names chance only where an agent that learns had its chance measured', () => {
   expect(howToMove([{ policies: {}, agents: {} }])).not.toMatch(/chance:/);
   expect(howToMove([])).not.toMatch(/chance:/);
+});
+
+/** What may hold a policy: its settings and its last event, and the advice. */
+const HELD = {
+  'a KL penalty': [{ klCoefficient: 300 }, {}, /KL penalty/],
+  'an entropy bonus': [{}, { entropyCoefficient: 50 }, /entropy bonus/],
+  clipping: [{ gradientNorm: 1 }, { optimizer: 'sgd', clipNorm: 1e-9 }, /Clipping/],
+  'a low learning rate': [{}, {}, /learning rate is too low/],
+} as const;
+const kinds = Object.keys(HELD) as (keyof typeof HELD)[];
+
+describe('advice about a policy that has not moved', () => {
+  const still = { entropy: 1.25, rewardMean: 0.3, rewardStd: 0.4, maxAbsAdvantage: 1 };
+  const run = (solver: keyof typeof HELD, verifier: keyof typeof HELD, verifierMoves: boolean, skipsLast = false) => {
+    const played = steps(40, (n) => ({
+      solver: still,
+      verifier: verifierMoves ? { ...still, rewardMean: 0.3 + n / 50 } : still,
+    })).map((one) => {
+      const policies = { solver: { ...one.policies.solver, ...HELD[solver][0] }, verifier: HELD[verifier][0] };
+      return { ...one, policies: skipsLast && one.step === 40 ? {} : policies } as Step;
+    });
+    const plain = { optimizer: 'adamw', clipNorm: 1, entropyCoefficient: 0 };
+    const learning = {
+      solver: { ...plain, ...HELD[solver][1], agents: ['solver'] },
+      verifier: { ...plain, ...HELD[verifier][1], agents: ['verifier'] },
+    };
+    return howToMove(played, { learning });
+  };
+
+  it.each(kinds.flatMap((own) => kinds.map((other) => [own, other] as const)))(
+    '%s, beside a policy that learns with %s, is about the first alone',
+    (own, other) => {
+      for (const skipsLast of [false, true]) {
+        const advice = run(own, other, true, skipsLast);
+        expect(advice).toMatch(HELD[own][2]);
+        if (own !== other) expect(advice).not.toMatch(HELD[other][2]);
+        expect(advice).not.toContain('verifier');
+      }
+    },
+  );
+
+  it('is about both if neither moves', () => {
+    expect(run('a KL penalty', 'a low learning rate', false)).toMatch(
+      /^The policies hardly move\. solver: Its KL penalty .* verifier: Mostly its learning rate/,
+    );
+    expect(run('a low learning rate', 'a low learning rate', false)).toMatch(/^The policy hardly moves\. Mostly/);
+  });
 });

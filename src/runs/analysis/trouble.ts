@@ -121,8 +121,13 @@ export function unmovedAgents(
   { headline, last }: Evaluated,
 ): string[] {
   if (headline === 'score' && (last?.averageAtK ?? 0) >= SOLVED) return [];
+  return [...stillAgents(steps)].map(([agent, values]) => `${agent}: ${values}`);
+}
+
+/** The agents that have hardly moved, each with its values in words. */
+function stillAgents(steps: readonly Pick<Step, 'agents'>[]): ReadonlyMap<string, string> {
   const names = [...new Set(steps.flatMap(({ agents }) => Object.keys(agents ?? {})))].sort();
-  return names.flatMap((agent) => {
+  const still = names.flatMap((agent): (readonly [string, string])[] => {
     const readings = steps.flatMap(({ agents }) => agents?.[agent] ?? []);
     if (readings.length < STEPS_TO_MOVE || readings.some(({ frozen }) => frozen === true)) return [];
     const [first, now] = [averaged(readings.slice(0, 2 * STEPS)), averaged(readings.slice(-2 * STEPS))];
@@ -132,9 +137,13 @@ export function unmovedAgents(
       Math.abs(now.rewardMean - first.rewardMean) < 0.1 * first.rewardStd;
     if (!same || !(first.maxAbsAdvantage > 0)) return [];
     return [
-      `${agent}: entropy ${significant(first.entropy)} -> ${significant(now.entropy)}, reward ${significant(first.rewardMean)} -> ${significant(now.rewardMean)}`,
+      [
+        agent,
+        `entropy ${significant(first.entropy)} -> ${significant(now.entropy)}, reward ${significant(first.rewardMean)} -> ${significant(now.rewardMean)}`,
+      ],
     ];
   });
+  return new Map(still);
 }
 
 /**
@@ -172,34 +181,64 @@ function leastChance(steps: readonly Pick<Step, 'agents'>[]): number {
 
 type Learning = Pick<RunStarted, 'learning'>;
 
-/** Advice about agents that have not moved. @param started The first event of the run */
-export function howToMove(steps: readonly Pick<Step, 'policies' | 'agents'>[], started: Learning = {}): string {
-  const { policies = {} } = steps.at(-1) ?? {};
-  const advice = Object.entries(policies).flatMap(([name, { klCoefficient = 0 }]) => {
-    const { optimizer, clipNorm = 0, entropyCoefficient = 0 } = started.learning?.[name] ?? {};
-    const path = `policies.${name}`;
-    if (klCoefficient >= HOLDING)
-      return [`Its KL penalty holds it: ${path}.kl.coefficient is ${significant(klCoefficient)} at the end, ${LESS}`];
-    if (entropyCoefficient >= HOLDING)
-      return [`Its entropy bonus holds it: ${path}.entropyCoefficient is ${significant(entropyCoefficient)}, ${LESS}`];
-    const norms = finite(steps.flatMap((step) => step.policies?.[name]?.gradientNorm ?? []));
-    const norm = norms.length === 0 ? 0 : mean(norms);
-    if (clipNorm > 0 && norm > CLIPPED * clipNorm && (optimizer === 'sgd' || clipNorm < NEAR_EPSILON))
-      return [
-        `Clipping holds it: ${path}.clipNorm is ${clipNorm}, and its gradients have norms of ${significant(norm)}.`,
-      ];
-    return [];
+type Movement = readonly Pick<Step, 'policies' | 'agents'>[];
+
+/**
+ * Advice about agents that have not moved: of their policies and rewards, and not of those of agents that learn beside
+ * them.
+ * @param started The first event of the run. Logs of earlier versions do not say there who plays with which policy
+ */
+export function howToMove(steps: Movement, started: Learning = {}): string {
+  const still = [...stillAgents(steps).keys()];
+  const names = [...new Set(steps.flatMap(({ policies = {} }) => Object.keys(policies)))];
+  const unmoved = names.map((name) => {
+    const players = started.learning?.[name]?.agents;
+    return { name, agents: players === undefined ? still : still.filter((agent) => players.includes(agent)) };
   });
-  const chance = leastChance(steps);
-  const failing = mean(steps.map(({ agents = {} }) => Math.max(0, ...toolErrorsOf(agents))));
-  const cause =
-    failing > FAILING
-      ? `${percent(failing, 0)} of the results of its tools are errors. Mend the tools first.`
-      : chance > CHANCE
-        ? `Its reward looks like chance: rewards of equal texts vary as much as those of different texts ` +
-          `(${percent(chance, 0)}). Look at the team's reward and its judge.`
-        : TOO_SLOW;
-  return `The policy hardly moves. ${advice[0] ?? cause}`;
+  const concerned = unmoved.some(({ agents }) => agents.length > 0)
+    ? unmoved.filter(({ agents }) => agents.length > 0)
+    : unmoved;
+  const advice = concerned.map(({ name, agents }) => ({ name, holds: holding(name, steps, started), agents }));
+  const held = advice.filter(({ holds }) => holds !== undefined);
+  const knows = Object.values(started.learning ?? {}).some(({ agents }) => agents !== undefined);
+  // Without the names of the players, the first policy that is held is the likeliest one.
+  const told = knows || held.length === 0 ? advice : held.slice(0, 1);
+  const texts = told.map(({ name, holds, agents }) => [name, holds ?? causeFor(steps, agents)] as const);
+  const [first = causeFor(steps, [])] = texts.map(([, text]) => text);
+  if (texts.every(([, text]) => text === first)) return `The policy hardly moves. ${first}`;
+  return `The policies hardly move. ${texts.map(([name, text]) => `${name}: ${text}`).join(' ')}`;
+}
+
+/** What holds a policy where it is. Undefined if none of its settings does. */
+function holding(name: string, steps: Movement, started: Learning): string | undefined {
+  const { klCoefficient = 0 } = steps.findLast((step) => step.policies?.[name] !== undefined)?.policies[name] ?? {};
+  const { optimizer, clipNorm = 0, entropyCoefficient = 0 } = started.learning?.[name] ?? {};
+  const path = `policies.${name}`;
+  if (klCoefficient >= HOLDING)
+    return `Its KL penalty holds it: ${path}.kl.coefficient is ${significant(klCoefficient)} at the end, ${LESS}`;
+  if (entropyCoefficient >= HOLDING)
+    return `Its entropy bonus holds it: ${path}.entropyCoefficient is ${significant(entropyCoefficient)}, ${LESS}`;
+  const norms = finite(steps.flatMap((step) => step.policies?.[name]?.gradientNorm ?? []));
+  const norm = norms.length === 0 ? 0 : mean(norms);
+  if (clipNorm > 0 && norm > CLIPPED * clipNorm && (optimizer === 'sgd' || clipNorm < NEAR_EPSILON))
+    return `Clipping holds it: ${path}.clipNorm is ${clipNorm}, and its gradients have norms of ${significant(norm)}.`;
+  return undefined;
+}
+
+/** The likeliest cause that lies in no setting of a policy. @param only Agents that have not moved; empty for all */
+function causeFor(steps: Movement, only: readonly string[]): string {
+  const seen = steps.map(({ agents = {} }) => ({
+    agents: Object.fromEntries(Object.entries(agents).filter(([agent]) => only.length === 0 || only.includes(agent))),
+  }));
+  const chance = leastChance(seen);
+  const failing = mean(seen.map(({ agents }) => Math.max(0, ...toolErrorsOf(agents))));
+  if (failing > FAILING) return `${percent(failing, 0)} of the results of its tools are errors. Mend the tools first.`;
+  if (chance > CHANCE)
+    return (
+      `Its reward looks like chance: rewards of equal texts vary as much as those of different texts ` +
+      `(${percent(chance, 0)}). Look at the team's reward and its judge.`
+    );
+  return TOO_SLOW;
 }
 
 const LESS = 'try a hundredth of it.';

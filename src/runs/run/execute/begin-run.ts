@@ -93,10 +93,10 @@ function logStart(
     ...dataOf(tasks),
     evaluated: evaluatedTasks(tasks.test, evaluation.tasks),
     learning: Object.fromEntries(
-      trained.flatMap(({ name, settings }) => {
+      trained.flatMap(({ name, settings, agents }) => {
         if (settings === undefined) return [];
         const { optimizer, clipNorm, entropyCoefficient } = settings;
-        return [[name, { optimizer: optimizer.type, clipNorm, entropyCoefficient }] as const];
+        return [[name, { optimizer: optimizer.type, clipNorm, entropyCoefficient, agents }] as const];
       }),
     ),
     parameters: Object.fromEntries(

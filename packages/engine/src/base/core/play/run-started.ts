@@ -30,7 +30,16 @@ export interface RunStarted {
   readonly evaluated?: number;
   /** The settings of each policy that may hold it where it is. Logs of earlier versions lack them. */
   readonly learning?: Readonly<
-    Record<string, { readonly optimizer: string; readonly clipNorm: number; readonly entropyCoefficient: number }>
+    Record<
+      string,
+      {
+        readonly optimizer: string;
+        readonly clipNorm: number;
+        readonly entropyCoefficient: number;
+        /** The agents that play with it. Logs of earlier versions lack them. */
+        readonly agents?: readonly string[];
+      }
+    >
   >;
   /** The number of trainable parameters of each policy. */
   readonly parameters?: Readonly<Record<string, number>>;
