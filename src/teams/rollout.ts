@@ -26,4 +26,13 @@ export type {
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';
-export { applyFailureRule, costOfCalls, type FailureRule, isMeasured, missingParts, noScore } from './rollout/score.js';
+export {
+  applyFailureRule,
+  type CostOfCalls,
+  costOfCalls,
+  type FailureRule,
+  isMeasured,
+  missingParts,
+  noCost,
+  noScore,
+} from './rollout/score.js';

@@ -1,7 +1,7 @@
 /** Runs go on whatever fails, under every estimator, and count the episodes that are left. */
 
 import { mean } from '@drmas/engine/math';
-import { tinyDecoder } from '@drmas/engine/model';
+import { choiceTable, tinyDecoder } from '@drmas/engine/model';
 import {
   type Episode,
   type FailureReason,
@@ -21,8 +21,9 @@ import { standard } from '../../src/runs/composition/standard.js';
 import { weakSettings } from '../../src/runs/run/checks/weak-settings.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
 import { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
+import { costOfCalls } from '../../src/teams/rollout.js';
 import type { Reward, Team } from '../../src/teams/team/team.js';
-import { choiceRecipe, game, learnSteps, type PlayedAndLearnt, richReward } from '../support/choice-run.js';
+import { choiceRecipe, game, learnSteps, type PlayedAndLearnt, type Round, richReward } from '../support/choice-run.js';
 
 type Advantage = NonNullable<RecipeInput['advantage']>;
 
@@ -325,8 +326,42 @@ describe('warnings', () => {
     ]);
     expect(failureRewards({ ...below, step: 2 })).toEqual([]);
     const prices = ['agents.first.callCost=0.25'];
-    expect(failureRewards(await first(game({ reward: () => 0 }), {}, prices))).toEqual([]);
+    const costOf = costOfCalls(choiceRecipe({}, prices).agents);
+    expect(failureRewards(await first(game({ reward: () => 0 }), {}, prices), costOf)).toEqual([]);
     expect(failureRewards(await first(failing('invalid-output')))).toEqual([]);
+  });
+
+  it('say that failing pays for an agent whose own reward is below 0, if it learns and its sign is right', async () => {
+    const own = (value: (round: Round) => number): Team =>
+      game({ reward: ([round]) => ({ team: 1, agents: { second: value(round as Round) } }) });
+    const below = own(() => -0.5);
+    expect(failureRewards(await first(below))).toMatchObject([
+      { code: 'failures.pay', agent: 'second', message: expect.stringContaining("'second' earns -0.5") },
+    ]);
+    expect(failureRewards(await first(own(() => 0)))).toEqual([]);
+    const assign = { first: 'first', second: frozen(decoder) };
+    const model = choiceTable({ choices: ['a', 'b', 'c', 'x'] });
+    const policies = { first: { model } };
+    const frozenSecond = { team: below, assign, policies, training: quick } as unknown as Partial<RecipeInput>;
+    const [step] = await learnSteps(choiceRecipe(frozenSecond));
+    expect(step && failureRewards(step.played)).toEqual([]);
+    // With a wrong sign it has another warning.
+    const right = (round: Round | undefined) => Number(round?.first === 'a');
+    const opposed = game({ reward: ([round]) => ({ team: right(round), agents: { second: -right(round) } }) });
+    expect(failureRewards(await first(opposed, { groupSize: 12 }))).toEqual([]);
+  });
+
+  it('do not take a part of the reward for the cost of calls if calls have no price', async () => {
+    const calls = game({ reward: () => ({ correct: 0, calls: -0.5 }) });
+    const costOf = costOfCalls(choiceRecipe().agents);
+    expect(failureRewards(await first(calls), costOf)).toMatchObject([{ code: 'failures.pay' }]);
+    const named = (name: string) =>
+      game({ reward: (rounds) => ({ correct: 1, [name]: rounds.length === 1 ? -0.1 : -0.2 }) });
+    const kindsOf = async (name: string) =>
+      (await learnSteps(choiceRecipe({ team: named(name), training: { ...quick, groupSize: 8 } }))).map(
+        ({ event }) => event.groups,
+      );
+    expect(await kindsOf('calls')).toEqual(await kindsOf('rounds'));
   });
 
   it('say that all baselines of a step failed, and why', async () => {

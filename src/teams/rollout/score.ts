@@ -65,6 +65,11 @@ function rewardScore(reward: Reward, agents: readonly string[]): Score {
 
 type PricedAgents = Readonly<Record<string, Pick<AgentSettings, 'callCost' | 'tokenCost'>>>;
 
+const pricedAgents = (agents: PricedAgents): string[] =>
+  Object.entries(agents).flatMap(([agent, { callCost = 0, tokenCost = 0 }]) =>
+    callCost > 0 || tokenCost > 0 ? [agent] : [],
+  );
+
 /** The name of the part of the team's reward that holds the cost of calls and tokens. */
 const CALLS = 'calls';
 
@@ -77,8 +82,7 @@ const CALLS = 'calls';
  * largest reward.
  */
 export function lessCallCosts(score: Score, turns: readonly Turn[], agents: PricedAgents): Score {
-  const priced = Object.entries(agents).filter(([, { callCost = 0, tokenCost = 0 }]) => callCost > 0 || tokenCost > 0);
-  if (priced.length === 0) return score;
+  if (pricedAgents(agents).length === 0) return score;
   if (CALLS in score.parts)
     throw new EpisodeFailure('reward', `the part '${CALLS}' is the cost of calls; name the team's otherwise`);
   const cost = totalCost(turns, agents);
@@ -113,9 +117,16 @@ export function failedScore(
 /** The turns of `play`, without the turns of judges that the reward called. */
 export const playedTurns = (turns: readonly Turn[]): Turn[] => turns.filter(({ judging }) => judging !== true);
 
-/** The cost of calls and tokens that was taken off the team's reward, times its weight in the recipe. */
-export const costOfCalls = ({ score: { parts } }: Pick<Episode, 'score'>, weights: PartWeights = {}): number =>
-  0 - (parts[CALLS] ?? 0) * (ownValue(weights, CALLS) ?? 1);
+/** The cost of calls and tokens that was taken off an episode's team reward, times its weight in the recipe. */
+export type CostOfCalls = (episode: Pick<Episode, 'score'>) => number;
+
+export const noCost: CostOfCalls = () => 0;
+
+/** Without a price, a part of that name is the team's own. */
+export function costOfCalls(agents: PricedAgents, weights: PartWeights = {}): CostOfCalls {
+  if (pricedAgents(agents).length === 0) return noCost;
+  return ({ score: { parts } }) => 0 - (parts[CALLS] ?? 0) * (ownValue(weights, CALLS) ?? 1);
+}
 
 /** Whether a reward gives the team's reward apart from agents and turns. */
 function hasTeam(reward: Reward): reward is Extract<Reward, { readonly team: unknown }> {

@@ -4,6 +4,7 @@ import type { AgentStep, Step } from '@drmas/engine/events';
 import type { Spending } from '@drmas/engine/host';
 import { mean, meansByKey } from '@drmas/engine/math';
 import type { Episode, Turn } from '@drmas/engine/nouns';
+import type { CostOfCalls } from '../../../teams/rollout.js';
 import type { AdvantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import type { AgentRewards } from '../../advantage/analysis/agent-rewards.js';
 import type { Played } from '../play/played.js';
@@ -17,7 +18,7 @@ export interface RecordedStep {
   /** The episodes after the rule about failed episodes. */
   readonly episodes: readonly Episode[];
   readonly spending: Readonly<Record<string, Spending>>;
-  readonly partWeights: Readonly<Record<string, number>> | undefined;
+  readonly costOf: CostOfCalls;
   readonly chains: Readonly<Record<string, NonNullable<AgentStep['chains']>>>;
   readonly agents: Readonly<Record<string, AgentStep>>;
 }

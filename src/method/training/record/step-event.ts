@@ -15,6 +15,7 @@ import {
   type Turn,
   withoutUnscored,
 } from '@drmas/engine/nouns';
+import { costOfCalls } from '../../../teams/rollout.js';
 import { advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
 import { agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { explainInflation } from '../../advantage/analysis/diagnosis.js';
@@ -37,7 +38,7 @@ import {
 } from './recorder.js';
 
 export function stepEvent(
-  run: Pick<TrainingRun, 'learners' | 'prices' | 'training'>,
+  run: Pick<TrainingRun, 'agents' | 'learners' | 'prices' | 'training'>,
   played: Played,
   learnt: Learnt,
 ): Step {
@@ -55,8 +56,8 @@ export function stepEvent(
     turns.map(({ advantage }) => advantage),
   );
   const spending = stepSpending(run, played, learnt);
-  const { partWeights } = run.training;
-  const shared = { played, learnt, episodes, spending, partWeights, chains: countChains(episodes) };
+  const costOf = costOfCalls(run.agents, run.training.partWeights);
+  const shared = { played, learnt, episodes, spending, costOf, chains: countChains(episodes) };
   const written = played.all.flatMap((group) => group.episodes).flatMap((each) => inCanonicalOrder(each.turns));
   const called = [...new Set(written.map(({ agent }) => agent))].sort();
   const agents = called.map((agent) => {
@@ -155,9 +156,9 @@ function countOfIgnored(turns: readonly Turn[]): Pick<AgentStep, 'ignored'> {
   return counts.size === 0 ? {} : { ignored: Object.fromEntries([...counts].sort()) };
 }
 
-function health({ turns, partWeights, rewards, sizes }: RecordedAgent): Partial<AgentStep> {
+function health({ turns, costOf, rewards, sizes }: RecordedAgent): Partial<AgentStep> {
   return {
-    ...(rewards && { health: { groupSpread: rewards.groupSpread, ...agentHealth(turns, partWeights) } }),
+    ...(rewards && { health: { groupSpread: rewards.groupSpread, ...agentHealth(turns, costOf) } }),
     maxAbsAdvantage: sizes?.maxAbs ?? 0,
   };
 }
@@ -220,7 +221,7 @@ const stepRecorders: Readonly<Record<string, StepRecorder>> = {
   rewards,
   agents: ({ agents }) => ({ agents }),
   policies,
-  groups: ({ played, partWeights }) => ({ groups: groupKinds(played.scored, partWeights) }),
+  groups: ({ played, costOf }) => ({ groups: groupKinds(played.scored, costOf) }),
   levels: ({ played: { levels } }) => (levels === undefined ? {} : { levels }),
   filter: ({ played: { filter } }) => (filter === undefined ? {} : { filter }),
   staleness: ({ played: { staleness } }) => (staleness === undefined ? {} : { staleness }),

@@ -11,7 +11,7 @@ import {
   trainedTurns,
   turnReward,
 } from '@drmas/engine/nouns';
-import { costOfCalls } from '../../../teams/rollout.js';
+import { type CostOfCalls, noCost } from '../../../teams/rollout.js';
 import { columnOf, countKinds, groupOutcomes } from '../../advantage/analysis/outcome-groups.js';
 
 export interface PlayedTurn {
@@ -21,14 +21,13 @@ export interface PlayedTurn {
   readonly advantage: number | readonly number[];
 }
 
-/** The recipe's weights of the parts of rewards, one of which is the cost of calls. */
-type PartWeights = Readonly<Record<string, number>> | undefined;
-
 /** @param turns The turns of one agent, in all groups of a step */
-export function agentHealth(turns: readonly PlayedTurn[], weights?: PartWeights): Omit<AgentHealth, 'groupSpread'> {
+export function agentHealth(
+  turns: readonly PlayedTurn[],
+  costOf: CostOfCalls = noCost,
+): Omit<AgentHealth, 'groupSpread'> {
   // An agent with a reward of its own pays nothing for calls.
-  const costFor = (episode: Episode, agent: string) =>
-    agent in episode.score.agents ? 0 : costOfCalls(episode, weights);
+  const costFor = (episode: Episode, agent: string) => (agent in episode.score.agents ? 0 : costOf(episode));
   const invalid = turns.filter(({ turn }) => !turn.valid);
   const groups = grouped(turns, ({ episode }) => episode.task.id);
   const share = chance(groups);
@@ -92,11 +91,11 @@ function pooledVariance(groups: readonly (readonly PlayedTurn[])[]): { variance:
  * Groups of episodes by the team's reward without the cost of calls, which counts as a penalty; right is a group whose
  * episodes succeed.
  */
-export function groupKinds(groups: readonly EpisodeGroup[], weights?: PartWeights): GroupKinds {
+export function groupKinds(groups: readonly EpisodeGroup[], costOf: CostOfCalls = noCost): GroupKinds {
   return kindsOf(
     groups.map(({ episodes }) => episodes),
-    (episode) => episode.score.team + costOfCalls(episode, weights),
-    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, costOfCalls(episode, weights)),
+    (episode) => episode.score.team + costOf(episode),
+    (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, costOf(episode)),
     successOf,
   );
 }

@@ -1,8 +1,8 @@
 import type { Warning } from '@drmas/engine/events';
 import { ROUNDING, significant } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
-import { successOf, type TurnRecord } from '@drmas/engine/nouns';
-import { costOfCalls, missingParts } from '../../../teams/rollout.js';
+import { type Episode, successOf, type TurnRecord, trainedTurns } from '@drmas/engine/nouns';
+import { type CostOfCalls, missingParts, noCost } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimateStep } from '../../advantage/estimate.js';
@@ -55,18 +55,48 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
 }
 
 /**
- * A warning if a failed episode, which earns 0, earns more than the mean of the other episodes: policies learn to fail.
- * It is given in the first step, before the cost of calls, which a failed episode pays too.
+ * Warnings if a failed episode earns more than the mean of the other episodes: policies learn to fail. A failed episode
+ * earns 0 for the team, and the same for each agent with a reward of its own. They are given in the first step, before
+ * the cost of calls, which a failed episode pays too.
  */
-export function failureRewards(
-  { step, all }: Pick<Played, 'step' | 'all'>,
-  weights?: Readonly<Record<string, number>>,
-): Warning[] {
-  const whole = all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));
-  const earned = mean(whole.map(({ score }) => score.team + costOfCalls({ score }, weights)));
-  if (step !== 1 || whole.length === 0 || earned >= 0) return [];
-  const message = `step 1: an episode earns ${significant(earned)} on average, and an episode that fails earns 0, so policies may learn to fail; give rewards of 0 or more`;
-  return [{ type: 'warning', code: 'failures.pay', step, message }];
+export function failureRewards({ step, all }: Pick<Played, 'step' | 'all'>, costOf: CostOfCalls = noCost): Warning[] {
+  const whole = wholeEpisodes(all);
+  if (step !== 1 || whole.length === 0) return [];
+  const earned = mean(whole.map((episode) => episode.score.team + costOf(episode)));
+  const code = 'failures.pay';
+  const ofTeam: Warning[] =
+    earned >= 0
+      ? []
+      : [
+          {
+            ...{ type: 'warning', code, step },
+            message: `step 1: an episode earns ${significant(earned)} on average, and an episode that fails earns 0, so policies may learn to fail; give rewards of 0 or more`,
+          },
+        ];
+  const cost = mean(whole.map(costOf));
+  const ofAgents = rewardedAgents(whole).flatMap(({ agent, own, opposed }): Warning[] => {
+    // A reward with the wrong sign has a warning of its own.
+    const learns = whole.some((episode) => trainedTurns(episode).some((turn) => turn.agent === agent));
+    if (opposed || !learns || mean(own) >= -cost) return [];
+    const message = `step 1: '${agent}' earns ${significant(mean(own))} of its own on average, and ${cost === 0 ? '0' : significant(-cost)} in an episode that fails, so it may learn to fail; give it rewards of 0 or more`;
+    return [{ type: 'warning', code, step, agent, message }];
+  });
+  return [...ofTeam, ...ofAgents];
+}
+
+const wholeEpisodes = (all: Played['all']) =>
+  all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));
+
+/** The agents with rewards of their own: the rewards, and whether they fall if the team succeeds. */
+function rewardedAgents(whole: readonly Episode[]) {
+  const names = [...new Set(whole.flatMap(({ score }) => Object.keys(score.agents)))].sort();
+  return names.map((agent) => {
+    const rewarded = whole.filter(({ score }) => agent in score.agents);
+    const own = rewarded.map(({ score }) => score.agents[agent] as number);
+    const together = correlation(own, rewarded.map(successOf));
+    const opposed = rewarded.length >= OPPOSED.episodes && together <= OPPOSED.correlation;
+    return { agent, own, together, opposed };
+  });
 }
 
 /** The least number of episodes, and the correlation from which on two rewards are opposed. */
@@ -78,14 +108,9 @@ const OPPOSED = { episodes: 16, correlation: -0.7 };
  */
 export function opposedRewards({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
   if (step !== 1) return [];
-  const whole = all.flatMap(({ episodes }) => episodes.filter(({ failure }) => failure === undefined));
-  const names = [...new Set(whole.flatMap(({ score }) => Object.keys(score.agents)))].sort();
-  return names.flatMap((agent): Warning[] => {
-    const rewarded = whole.filter(({ score }) => agent in score.agents);
-    const own = rewarded.map(({ score }) => score.agents[agent] as number);
-    const together = correlation(own, rewarded.map(successOf));
-    if (rewarded.length < OPPOSED.episodes || !(together <= OPPOSED.correlation)) return [];
-    const message = `step 1: the own reward of '${agent}' falls if the team succeeds (correlation ${together.toFixed(2)} over ${rewarded.length} episodes), so it learns to prevent success. If '${agent}' is no opponent, turn the sign of its reward`;
+  return rewardedAgents(wholeEpisodes(all)).flatMap(({ agent, own, together, opposed }): Warning[] => {
+    if (!opposed) return [];
+    const message = `step 1: the own reward of '${agent}' falls if the team succeeds (correlation ${together.toFixed(2)} over ${own.length} episodes), so it learns to prevent success. If '${agent}' is no opponent, turn the sign of its reward`;
     return [{ type: 'warning', code: 'reward.opposed', step, agent, message }];
   });
 }

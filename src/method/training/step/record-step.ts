@@ -1,6 +1,7 @@
 import { TrainingError } from '@drmas/engine/errors';
 import type { EpisodeFailed, Spike, Step, Warning } from '@drmas/engine/events';
 import type { Turn } from '@drmas/engine/nouns';
+import { costOfCalls } from '../../../teams/rollout.js';
 import { remedyBesideDemonstrations } from '../play/demonstration-remedy.js';
 import { failuresAfter, failureWarnings, fatalFailure } from '../play/failures.js';
 import type { Played } from '../play/played.js';
@@ -92,7 +93,7 @@ function judgeStep(
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
     ...awaitWarnings(played),
-    ...failureRewards(played, training.partWeights),
+    ...failureRewards(played, costOfCalls(run.agents, training.partWeights)),
     ...opposedRewards(played),
     ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
@@ -105,7 +106,7 @@ function judgeStep(
 
 /** The events that record a step: one for each episode that failed, then the step itself. */
 export function stepEvents(
-  run: Pick<TrainingRun, 'training' | 'learners' | 'prices'>,
+  run: Pick<TrainingRun, 'agents' | 'training' | 'learners' | 'prices'>,
   played: Played,
   learnt: Learnt,
 ): readonly [...failures: EpisodeFailed[], step: Step] {
