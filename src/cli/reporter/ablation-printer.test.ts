@@ -1,4 +1,4 @@
-import type { RunEvent } from '@drmas/engine/events';
+import type { EventBody, RunEvent } from '@drmas/engine/events';
 import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, step } from '../../../test/fixtures/run-events.js';
 import { type RunSummary, summariseRun, summariseVariants } from '../../runs/analysis/ablation-summary.js';
@@ -74,6 +74,36 @@ describe('the comparison at the end of an ablation', () => {
     const summary = summariseRun({ name: 'a', variant: 'a', seed: 1 }, [stamped(last)]);
     expect(summary).toMatchObject({ unscored: 5, episodes: 5 });
     expect([summary.metrics, summary.rewards]).toEqual([undefined, undefined]);
+  });
+
+  it('averages evaluations of one step, and rewards of one step, if some were not measured', () => {
+    const scores: readonly (readonly (number | undefined)[])[] = [
+      [0.1, 0.3, 0.5],
+      [0.3, undefined, 0.9],
+      [0.2, 0.4, undefined],
+    ];
+    const runs = scores.map((ofRun, seed) => {
+      const events = ofRun.flatMap((score, i): EventBody[] => {
+        const { averageAtK: _, ...unscored } = evaluation(5 * i, 0);
+        const { reward: __, ...unrewarded } = step(i + 1);
+        return [
+          score === undefined ? unrewarded : step(i + 1, { reward: { mean: score, std: 0 } }),
+          score === undefined ? { ...unscored, unscored: 5, episodes: 5 } : evaluation(5 * i, score),
+        ];
+      });
+      return summariseRun({ name: `a-${seed}`, variant: 'a', seed }, events.map(stamped));
+    });
+    const curvesOf = (of: readonly RunSummary[]) => summariseVariants(of, ['a'])[0]?.curve;
+    const close = (value: number) => expect.closeTo(value, 12);
+    expect(curvesOf(runs)).toEqual({
+      rewards: [close(0.2), close(0.35), close(0.7)],
+      evaluations: [{ step: 0, score: close(0.2) }],
+    });
+    expect(curvesOf(runs.slice(0, 2))?.evaluations).toEqual([
+      { step: 0, score: close(0.2) },
+      { step: 10, score: close(0.7) },
+    ]);
+    expect(runs[1]?.reward).toBeCloseTo(0.6, 12);
   });
 
   it('shows the tokens of an episode by agent, and what a run costs', () => {

@@ -37,7 +37,7 @@ export interface AgentSummary {
 
 /** The course of a run's figures. */
 export interface Curve {
-  /** The mean reward of each training step. */
+  /** The mean reward of each training step. Not a number for a step in which each reward failed. */
   readonly rewards: readonly number[];
   /** avg@k of each evaluation, 0..1. */
   readonly evaluations: readonly { readonly step: number; readonly score: number }[];
@@ -98,7 +98,7 @@ export interface VariantSummary {
   readonly budget?: TrainingBudget;
   readonly reward: number;
   readonly spikes: number;
-  /** Means over the runs, up to the length of the shortest. */
+  /** Means over the runs: rewards up to the end of the shortest, evaluations of the steps in which each has a score. */
   readonly curve: Curve;
   /** Means over the runs, also of maxima. */
   readonly agents: Readonly<Record<string, AgentSummary>>;
@@ -126,7 +126,7 @@ export function summariseRun(
   const spikes = events.filter(
     (event): event is Spike & RunEvent => event.type === 'spike' || event.type === 'skipped',
   );
-  const rewards = steps.flatMap(({ reward }) => reward?.mean ?? []);
+  const rewards = steps.map(({ reward }) => reward?.mean ?? Number.NaN);
   const scored = evaluations.filter(isScored);
   const end = evaluations.at(-1);
   const last = end && isScored(end) ? end : undefined;
@@ -145,7 +145,7 @@ export function summariseRun(
     ...(unscored === undefined ? {} : { unscored, episodes }),
     ...(last && { score: last.averageAtK, ...(last.metrics && { metrics: last.metrics }), rewards: rewardsOf(last) }),
     ...(spending === undefined ? {} : { spending }),
-    reward: mean(rewards),
+    reward: mean(finite(rewards)),
     spikes: spikes.length,
     curve: {
       rewards,
@@ -200,10 +200,10 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
 
 const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);
 
-/** The mean over all turns of the steps, from the mean of each step that has one. */
+/** The mean over all turns of the steps, from the mean of each step that has one. Not a number if no step has one. */
 export function overTurns(steps: readonly AgentStep[], pick: (step: AgentStep) => number | undefined): number {
   const measured = steps.filter((step) => pick(step) !== undefined);
-  return measured.reduce((sum, step) => sum + (pick(step) ?? 0) * step.turns, 0) / Math.max(1, turnsOf(measured));
+  return measured.reduce((sum, step) => sum + (pick(step) ?? 0) * step.turns, 0) / turnsOf(measured);
 }
 
 export function summariseVariants(runs: readonly RunSummary[], variants: readonly string[]): VariantSummary[] {
@@ -269,10 +269,15 @@ function meanBudget(budgets: readonly TrainingBudget[]): Pick<VariantSummary, 'b
 
 function meanCurve(curves: readonly Curve[]): Curve {
   const rewards = together(curves.map((curve) => curve.rewards));
-  const evaluations = together(curves.map((curve) => curve.evaluations));
+  // An evaluation without a score is absent, so that places in the lists say nothing: the steps do.
+  const [first, ...others] = curves.map(({ evaluations }) => new Map(evaluations.map((of) => [of.step, of.score])));
+  const shared = [...(first ?? [])].filter(([step]) => others.every((scores) => scores.has(step)));
   return {
-    rewards: rewards.map(mean),
-    evaluations: evaluations.map((of) => ({ step: of[0]?.step ?? 0, score: mean(of.map(({ score }) => score)) })),
+    rewards: rewards.map((of) => (finite(of).length === 0 ? Number.NaN : mean(finite(of)))),
+    evaluations: shared.map(([step, score]) => ({
+      step,
+      score: mean([score, ...others.map((scores) => scores.get(step) as number)]),
+    })),
   };
 }
 

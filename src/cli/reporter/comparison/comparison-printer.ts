@@ -1,6 +1,6 @@
 /** The lines at the end of a comparison: scores, curves, and the agents under each variant. */
 
-import { mean } from '@drmas/engine/math';
+import { finite, mean } from '@drmas/engine/math';
 import { explainInflation, isNotable } from '../../../method/advantage.js';
 import type { AgentStage, AgentSummary, VariantSummary } from '../../../runs/analysis.js';
 import type { AblationResult } from '../../../runs/studies.js';
@@ -12,7 +12,7 @@ export function comparisonLines(result: AblationResult, width: number): string[]
   const done = variants.filter((variant) => variant.runs > 0);
   const curves = done.map(({ variant, curve }) => ({ name: variant, values: curve.rewards }));
   return [
-    ...(done.some(({ curve }) => curve.rewards.length > 0)
+    ...(done.some(({ curve }) => finite(curve.rewards).length > 0)
       ? ['training reward, mean of each step', ...chartLines(curves, width), '']
       : []),
     ...agentsByInflation(done).flatMap((agent) => [...agentTables(agent, done, width), '']),
@@ -98,7 +98,7 @@ function differenceLines({ differences }: AblationResult, width: number): string
 
 interface Series {
   readonly name: string;
-  /** One value per step, from the first step. */
+  /** One value per step, from the first step; not a number where it was not measured. */
   readonly values: readonly number[];
 }
 
@@ -113,7 +113,7 @@ const SEVERAL = '*';
  * below. Steps are averaged into as many columns as fit.
  */
 export function chartLines(series: readonly Series[], width: number): string[] {
-  const drawn = series.filter(({ values }) => values.length > 0);
+  const drawn = series.filter(({ values }) => finite(values).length > 0);
   const steps = Math.max(0, ...drawn.map(({ values }) => values.length));
   if (steps === 0) return [];
   const labelWidth = 5;
@@ -160,11 +160,11 @@ function marksOf(names: readonly string[]): Map<string, string> {
   return marks;
 }
 
-/** The means of the values in each column; `undefined` after the last value. */
+/** The means of the values in each column; `undefined` where there is none, as after the last value. */
 function binned(values: readonly number[], columns: number, steps: number): (number | undefined)[] {
   return Array.from({ length: columns }, (_, column) => {
     const [from, to] = [column, column + 1].map((edge) => Math.floor((edge * steps) / columns));
-    const part = values.slice(from, to);
+    const part = finite(values.slice(from, to));
     return part.length === 0 ? undefined : mean(part);
   });
 }

@@ -117,12 +117,14 @@ function agentRow(name: string, log: EventsByKind): string[] {
   const histories = steps.flatMap(({ history }) => history ?? []);
   const frozen = steps.some((step) => step.frozen === true);
   const learnt = (cell: () => string) => (frozen ? 'frozen' : cell());
+  // What no step has measured is an empty cell, and not 0.
+  const measured = (values: readonly number[]) => (values.length === 0 ? '' : significant(mean(values)));
   return [
     clean(name),
     grouped(turns),
-    significant(overTurns(steps, ({ rewardMean }) => rewardMean)),
+    measured(finite([overTurns(steps, ({ rewardMean }) => rewardMean)])),
     percent(overTurns(steps, ({ invalid }) => invalid)),
-    learnt(() => significant(mean(finite(steps.map(({ gradientNorm }) => gradientNorm))))),
+    learnt(() => measured(finite(steps.map(({ gradientNorm }) => gradientNorm)))),
     learnt(() => significant(largest(({ gradientNorm }) => gradientNorm))),
     learnt(() => String(log.spikes.filter(({ agent, policy }) => (agent ?? policy) === name).length)),
     learnt(() => significant(mean(finite(steps.map(({ inflation }) => inflation.predicted))))),
@@ -130,7 +132,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
     significant(overTurns(steps, ({ responseTokens }) => responseTokens)),
     learnt(() => steps.flatMap(({ entropy }) => (entropy == null ? [] : significant(entropy))).at(-1) ?? ''),
     calls.length === 0 ? '' : percent(mean(calls.map(({ share }) => share))),
-    calls.length === 0 ? '' : significant(mean(finite(calls.map(({ success }) => success)))),
+    measured(finite(calls.map(({ success }) => success))),
     histories.length === 0 ? '' : percent(shareOfForeign(histories)),
   ];
 }
