@@ -9,8 +9,11 @@ export interface Measurement {
   readonly step: number;
 }
 
-/** Fields that are not measurements but identify an event. */
-const PLACES = new Set(['type', 'time', 'version', 'step', 'steps', 'split', 'agents', 'policies', 'level']);
+/**
+ * Fields of an event that are not measurements but identify it, or have a group of their own. Agents, parts of rewards,
+ * metrics and levels may have any of these names.
+ */
+const PLACES = new Set(['type', 'time', 'version', 'step', 'steps', 'split', 'agents', 'policies']);
 
 /**
  * The measurements of an event: `train/reward/mean`, `agents/solver/gradientNorm`, `policies/solver/learningRate`,
@@ -18,26 +21,29 @@ const PLACES = new Set(['type', 'time', 'version', 'step', 'steps', 'split', 'ag
  * left out, as every chart would.
  */
 export function measurementsOf(event: RunEvent): Measurement[] {
-  const at = (step: number, group: string, value: unknown) =>
+  const at = (step: number, group: string, value: object) =>
     [...leaves(group, value)].map((leaf) => ({ ...leaf, step }));
+  const own = Object.fromEntries(Object.entries(event).filter(([field]) => !PLACES.has(field)));
   switch (event.type) {
     case 'step':
       return [
-        ...at(event.step, 'train', event),
+        ...at(event.step, 'train', own),
         ...at(event.step, 'agents', event.agents),
         ...at(event.step, 'policies', event.policies),
       ];
     case 'evaluation':
-      return [...at(event.step, 'evaluation', event), ...at(event.step, 'evaluation/agents', event.agents)];
+      return [...at(event.step, 'evaluation', own), ...at(event.step, 'evaluation/agents', event.agents)];
     case 'warmup':
-      return at(event.step, `warmup/${event.policy}`, event);
+      return at(event.step, `warmup/${event.policy}`, own);
     default:
       return [];
   }
 }
 
+/** The level of an interval is a setting. */
 function* leaves(name: string, value: unknown): Generator<Omit<Measurement, 'step'>> {
   if (typeof value === 'number' && Number.isFinite(value)) yield { name, value };
   if (!isObject(value)) return;
-  for (const [key, inner] of Object.entries(value)) if (!PLACES.has(key)) yield* leaves(`${name}/${key}`, inner);
+  for (const [key, inner] of Object.entries(value))
+    if (!(key === 'level' && name.endsWith('/interval'))) yield* leaves(`${name}/${key}`, inner);
 }

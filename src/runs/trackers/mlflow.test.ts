@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RunError } from '@drmas/engine/errors';
 import type { TrackedRun } from '@drmas/engine/host';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run as events } from '../../../test/fixtures/run-events.js';
 import { freePort } from '../../../test/support/server-process.js';
 import { webServer } from '../../../test/support/web-server.js';
 import { requestedTrackers } from './index.js';
 import { measurementsOf } from './measurements.js';
-import { mlflow } from './mlflow.js';
+import { acceptedName, mlflow } from './mlflow.js';
 
 let path: string;
 beforeEach(async () => {
@@ -190,5 +191,43 @@ describe('what is typed after --track', () => {
     ['mlfow=http://me:word@host', /there is no tracker 'mlfow';/],
   ])('%s is refused', (word, message) => {
     expect(() => requestedTrackers([word])).toThrow(message);
+  });
+});
+
+describe('names that MLflow accepts', () => {
+  // Its own rules: the characters, the length, and that the path of a file is as it would be written.
+  const accepts = (name: string) =>
+    /^[\w\-. /]+$/.test(name) && name.length <= 250 && name.split('/').every((part) => !['', '.', '..'].includes(part));
+
+  it('are made of all names, and differ where these differ', () => {
+    const odd = fc.oneof(
+      fc.string({ unit: 'grapheme' }),
+      fc.constantFrom(
+        '',
+        '.',
+        '..',
+        'a/../b',
+        '/a',
+        'a//b',
+        'a/',
+        'é',
+        'è',
+        '\u202e',
+        'x'.repeat(251),
+        'x'.repeat(252),
+      ),
+    );
+    fc.assert(
+      fc.property(odd, odd, (one, two) => {
+        const names = [one, two].map((name) => acceptedName(`train/parts/${name}`));
+        for (const name of names) expect(accepts(name), name).toBe(true);
+        expect(names[0] === names[1]).toBe(one === two);
+      }),
+    );
+  });
+
+  it('stay as they are if MLflow accepts them', () => {
+    for (const name of ['train/reward/mean', 'agents/solver/health/groups/allRight', 'a-b_c.d e'])
+      expect(acceptedName(name)).toBe(name);
   });
 });

@@ -3,6 +3,7 @@
  * after each accepted change of the recipe.
  */
 
+import { createHash } from 'node:crypto';
 import { issuesText, RunError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { defineTracker, Secret, type TrackedRun } from '@drmas/engine/host';
@@ -37,7 +38,7 @@ export const mlflow = defineTracker({
     const server = new MlflowServer(address, run.environment);
     const { runId, steps } = await server.runOf(run);
     const log = async (event: RunEvent) => {
-      const metrics = measurementsOf(event).filter(({ name, step }) => step > (steps.get(metricName(name)) ?? -1));
+      const metrics = measurementsOf(event).filter(({ name, step }) => step > (steps.get(acceptedName(name)) ?? -1));
       await server.log(runId, metrics, Date.parse(event.time));
     };
     for (const event of run.events) await log(event);
@@ -58,8 +59,20 @@ export const mlflow = defineTracker({
   },
 });
 
-/** Names may have letters, digits and `_-. /`. */
-const metricName = (name: string) => name.replaceAll(/[^\w\-. /]/g, '_').slice(0, 250);
+/** The most characters of a name that servers of all versions accept. */
+const LONGEST_NAME = 250;
+
+/**
+ * A name that MLflow accepts: letters, digits and `_-. /`, and no part of its path is empty or leads elsewhere. A name
+ * that has to change ends with a digest, so that two names stay two.
+ */
+export function acceptedName(name: string): string {
+  const parts = name.split('/').map((part) => part.replaceAll(/[^\w\-. ]/g, '_').replace(/^\.{0,2}$/, '_'));
+  const accepted = parts.join('/');
+  if (accepted === name && name.length <= LONGEST_NAME) return name;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 8);
+  return `${accepted.slice(0, LONGEST_NAME - digest.length - 1)}-${digest}`;
+}
 
 class MlflowServer {
   readonly #server: TrackerServer;
@@ -96,7 +109,7 @@ class MlflowServer {
     };
     const { info } = (await this.#read(runSchema, 'runs/create', created)).run;
     const parameters = [...settingLeaves(run.settings)].map(([key, value]) => ({
-      key,
+      key: acceptedName(key),
       value: value.slice(0, LONGEST_PARAMETER),
     }));
     for (let at = 0; at < parameters.length; at += MOST_PARAMETERS)
@@ -106,7 +119,7 @@ class MlflowServer {
   }
 
   async log(runId: string, measurements: readonly Measurement[], timestamp: number): Promise<void> {
-    const metrics = measurements.map(({ name, value, step }) => ({ key: metricName(name), value, timestamp, step }));
+    const metrics = measurements.map(({ name, value, step }) => ({ key: acceptedName(name), value, timestamp, step }));
     for (let at = 0; at < metrics.length; at += MOST_METRICS)
       await this.#ask('runs/log-batch', { run_id: runId, metrics: metrics.slice(at, at + MOST_METRICS) });
   }
