@@ -229,6 +229,25 @@ describe('the state that an agent saw', () => {
     expect(stepParts(['left', 'right'])).toEqual([0, 0]);
   });
 
+  it('tells a call from a text that looks like it, and which result belongs to which call', () => {
+    const two = ['call_1', 'call_2'].map((id, n) => call(n === 0 ? 'left' : 'right', id));
+    const results = (...ids: readonly string[]) => [
+      { role: 'user', content: 'two doors' },
+      { role: 'assistant', content: '', toolCalls: two },
+      ...ids.map((toolCallId, n) => ({ role: 'tool', content: `result ${n}`, toolCallId, name: 'open' })),
+    ];
+    const text = two.map(({ name, arguments: values }) => `${name}(${values})`).join('\n');
+    const states: readonly (readonly object[])[] = [
+      results('call_1', 'call_2'),
+      results('call_2', 'call_1'),
+      [{ role: 'assistant', content: '', toolCalls: two }],
+      [{ role: 'assistant', content: text }],
+    ];
+    const episodes = states.map((messages, n) => episode('a', n, {}, [{ ...solver, messages: messages as never }]));
+    const { records } = advantagesOf([{ task: { id: 'a', data: {} }, episodes }], { type: 'grpo' });
+    expect(new Set(records.map(({ observation }) => observation)).size).toBe(states.length);
+  });
+
   it('has the tools that the agent could call', () => {
     const tool = (name: string) => ({ name, description: 'opens a door', parameters: {} });
     const messages = [{ role: 'user', content: 'two doors' }] as const;

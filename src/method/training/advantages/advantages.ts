@@ -4,7 +4,6 @@ import {
   type EpisodeGroup,
   inCanonicalOrder,
   type Message,
-  messageText,
   type Turn,
   type TurnRecord,
   trainedTurns,
@@ -170,12 +169,28 @@ function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward'
   };
 }
 
-const stateOf = ({ messages, tools }: Turn): string =>
-  [...messages.map(observed), ...(tools === undefined ? [] : [`tools: ${JSON.stringify(tools)}`])].join('\n');
+const stateOf = ({ messages, tools }: Turn): string => {
+  const calls = new Map<string, number>();
+  for (const { id } of messages.flatMap(({ toolCalls = [] }) => toolCalls)) calls.set(id, calls.size);
+  return [
+    ...messages.map((message) => observed(message, calls)),
+    ...(tools === undefined ? [] : [`tools: ${JSON.stringify(tools)}`]),
+  ].join('\n');
+};
 
-/** A message as part of the state that an agent saw. The ids of tool calls differ from episode to episode. */
-const observed = ({ role, name, ...message }: Message): string =>
-  `${role}${name === undefined ? '' : ` ${name}`}: ${JSON.stringify(messageText(message))}`;
+/**
+ * A message as part of the state that an agent saw.
+ * @param calls The place of each call by its id: ids differ from episode to episode, and results may come in any order
+ */
+function observed(
+  { role, name, content, toolCalls = [], toolCallId = '' }: Message,
+  calls: Map<string, number>,
+): string {
+  const answers = calls.get(toolCallId);
+  const asked = toolCalls.map((call) => ` ${call.name}(${JSON.stringify(call.arguments)})`);
+  const place = answers === undefined ? '' : ` #${answers}`;
+  return `${role}${name === undefined ? '' : ` ${name}`}${place}: ${JSON.stringify(content)}${asked.join('')}`;
+}
 
 function partsOf({ score }: Episode, agent: string): Pick<TurnRecord, 'parts'> {
   const parts = agent in score.agents ? score.agentParts?.[agent] : score.parts;
