@@ -75,6 +75,20 @@ describe('a mixture of sources', () => {
     expect(sourceOf((await changed?.load('train'))?.at(7).id ?? '')).toBe('arithmetic-2');
   });
 
+  it('has a name of its own for each source, whatever they are called', () => {
+    const name = fc.constantFrom('x', 'x-2', 'x-3', 'x-2-2', 'y');
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1, maxLength: 8 }), (names) => {
+        const { weights: _, ...sources } = mix(names.map((each) => listed(each, 1))).settings as Record<
+          string,
+          unknown
+        >;
+        expect(Object.keys(sources)).toHaveLength(names.length);
+        for (const each of names) expect(sources).toHaveProperty(each);
+      }),
+    );
+  });
+
   it.each([
     ['no source', [], undefined, /at least one source/],
     ['a value that is not a source', [{}], undefined, /expected a source of tasks/],

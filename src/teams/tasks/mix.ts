@@ -82,9 +82,15 @@ function mixed(parts: readonly TaskSet[], shares: readonly number[]): TaskSet {
 type NamedSources = readonly (readonly [name: string, source: TaskSource])[];
 
 function numbered(sources: readonly TaskSource[]): NamedSources {
-  return sources.map((source, i) => {
-    const before = sources.slice(0, i).filter(({ name }) => name === source.name).length;
-    return [before === 0 ? source.name : `${source.name}-${before + 1}`, source];
+  const own = new Set(sources.map(({ name }) => name));
+  const taken = new Set<string>();
+  return sources.map((source) => {
+    let name = source.name;
+    // A numbered name is no other source's own.
+    for (let number = 2; taken.has(name) || (name !== source.name && own.has(name)); number++)
+      name = `${source.name}-${number}`;
+    taken.add(name);
+    return [name, source];
   });
 }
 
