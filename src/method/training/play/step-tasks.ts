@@ -37,11 +37,12 @@ function checkedSet(source: string, split: Split, set: unknown): TaskSet {
   const wrong = (what: string) => new TaskError(`the tasks '${source}': \`load('${split}')\` ${what}`);
   if (!isObject(set)) throw wrong(`gave ${shown(set)}, expected an object with name, size and at`);
   const { size, at, parts = [] } = set as Partial<TaskSet>;
+  if (!Array.isArray(parts)) throw wrong(`gave parts that are ${shown(parts)}, expected a list of sets`);
   if (size !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(size) && (size as number) >= 0))
     throw wrong(`gave the size ${shown(size)}, expected a whole number of at least 0, or Number.POSITIVE_INFINITY`);
   if (typeof at !== 'function') throw wrong(`gave a set whose \`at\` is ${shown(at)}, expected a function`);
   const tasks = set as unknown as TaskSet;
-  for (const part of parts) checkedSet(part.name, split, part);
+  for (const part of parts) checkedSet(isObject(part) ? String(part.name) : source, split, part);
   const ends = size === 0 ? [] : Number.isFinite(size) ? [0, tasks.size - 1] : [0];
   for (const index of ends) taskAt(tasks, index);
   return tasks;
@@ -61,6 +62,8 @@ export function taskAt(tasks: TaskSet, index: number): Task {
     throw wrong(`${shown(task)}, expected a task: an object with id and data (the set has the size ${tasks.size})`);
   if (typeof task.id !== 'string' || task.id === '')
     throw wrong(`a task with the id ${shown(task.id)}, expected a text that no other task has`);
+  if (!('data' in task)) throw wrong(`the task '${task.id}' without data, expected what the team plays with`);
+  if (isPromise(task.data)) throw wrong(`the task '${task.id}' whose data are a promise: read them in \`load\``);
   return task as unknown as Task;
 }
 

@@ -94,6 +94,17 @@ describe('suggestion', () => {
 describe('shown', () => {
   it('is short and always a text', () => {
     expect([undefined, () => 1, null, { a: 1 }].map(shown)).toEqual(['nothing', 'a function', 'null', '{"a":1}']);
+    const circle: unknown[] = [];
+    circle.push(circle);
+    const throws = {
+      get name() {
+        throw new Error('no');
+      },
+    };
+    expect([2n, Number.NaN, -Infinity, Symbol('a'), { a: [1n, Number.NaN] }, circle, throws].map(shown)).toEqual([
+      ...['2n', 'NaN', '-Infinity', 'Symbol(a)', '{"a":["1n","NaN"]}'],
+      ...['an object that cannot be written', 'an object that cannot be written'],
+    ]);
     const long = shown('x'.repeat(100));
     expect(long).toHaveLength(60);
     expect(long.endsWith('...')).toBe(true);

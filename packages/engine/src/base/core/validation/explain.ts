@@ -24,8 +24,23 @@ export function suggestion(name: string, names: readonly string[]): string {
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (typeof value === 'function') return 'a function';
-  const text = JSON.stringify(value, (key, part) => (key === 'apiKey' ? '[secret]' : part)) ?? String(value);
+  const text = plain(value) ?? writtenValue(value);
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+}
+
+/** What JSON has no text for, or another one. */
+function plain(value: unknown): string | undefined {
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'symbol' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
+  return undefined;
+}
+
+function writtenValue(value: unknown): string {
+  try {
+    return JSON.stringify(value, (key, part) => (key === 'apiKey' ? '[secret]' : (plain(part) ?? part))) ?? 'nothing';
+  } catch {
+    return 'an object that cannot be written'; // it contains itself, or one of its fields throws
+  }
 }
 
 /** Validates `value` and fills in defaults. @throws RecipeError with the dotted path, prefixed by `at` */
