@@ -13,7 +13,10 @@ export function checkTrainable(model: unknown): void {
     );
 }
 
-/** Checks that no setting requires a frozen agent to train. @throws RecipeError with the setting */
+/**
+ * Checks the names of policies, and that no setting requires a frozen agent to train.
+ * @throws RecipeError with the setting
+ */
 export function checkFrozen(
   { assign, policies, agents, evaluation }: Plain,
   { allFrozen = false }: { readonly allFrozen?: boolean | undefined },
@@ -22,6 +25,17 @@ export function checkFrozen(
   const trained = policiesOf(assign);
   if (trained.length === 0 && !allFrozen)
     throw new RecipeError('every agent is frozen: there is nothing to train', 'assign');
+  const names = new Map<string, string>();
+  for (const policy of trained) {
+    const other = names.get(policy.toLowerCase());
+    if (other !== undefined && other !== policy)
+      throw new RecipeError(
+        `the policies '${other}' and '${policy}' differ only by case, and so would their folders, which are one ` +
+          'folder on many disks; expected another name',
+        'assign',
+      );
+    names.set(policy.toLowerCase(), policy);
+  }
   for (const [agent, entry] of Object.entries(assign)) {
     if (typeof entry === 'string') continue;
     if (trained.includes(agent)) {

@@ -88,7 +88,11 @@ export const defaultChoices = {
 } as const;
 
 /** File names are made of policy names. */
-const policyName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]*$/);
+const policyName = z
+  .string()
+  .max(100)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_-]*$/)
+  .refine((name) => !(name in Object.prototype), 'expected another name than those that every object has');
 
 function everyKey<S extends z.ZodType>(keys: readonly string[], schema: S) {
   return z.strictObject(Object.fromEntries(keys.map((key) => [key, schema] as const)) as Record<string, S>);

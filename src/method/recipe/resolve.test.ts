@@ -302,6 +302,15 @@ describe('an error names the path', () => {
     ['policies.solvr.clipNorm=1', 'policies.solvr', /no agent is assigned to a policy 'solvr'; did you mean 'solver'/],
     ['assign=alone', 'assign', /one of separate, shared/],
     ['assign.solver=x', 'assign.verifier', /required/],
+    ['assign={"solver":"Both","verifier":"both"}', 'assign', /'Both' and 'both' differ only by case/],
+    [`assign={"solver":"${'x'.repeat(101)}","verifier":"x"}`, 'assign.solver', /./],
+    ...Object.getOwnPropertyNames(Object.prototype)
+      .filter((name) => !name.startsWith('_'))
+      .map((name): [string, string, RegExp] => [
+        `assign={"solver":"${name}","verifier":"x"}`,
+        'assign.solver',
+        /another name than those that every object has/,
+      ]),
     ['advantage.type=drmass', 'advantage.type', /one of grpo, .*did you mean 'drmas'/],
     ['advantage.epsilom=1', 'advantage.epsilom', /did you mean 'epsilon'/],
     ['loss.clip=2', 'loss.clip', /expected a number < 1, got 2/],

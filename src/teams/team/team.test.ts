@@ -17,6 +17,8 @@ describe('defineTeam', () => {
     ['no agents', { agents: {} }, 'agents: expected at least one agent'],
     ['an invalid agent', { agents: { a: { system: 'x' } } }, 'agents.a'],
     ['an invalid name', { agents: { 'a/b': agent() } }, 'expected names that begin with a letter'],
+    ['a name that every object has', { agents: { constructor: agent() } }, 'expected other names than those'],
+    ['a name that no folder can have', { agents: { ['a'.repeat(101)]: agent() } }, 'at most 100 characters'],
     ['no play', { play: undefined }, 'play: expected a function'],
     ['no reward', { reward: 1 }, 'reward: expected a function'],
     ['an unknown key', { rewards: 1 }, 'rewards'],

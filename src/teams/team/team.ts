@@ -247,6 +247,9 @@ export interface TeamDefinition<
 
 const callable = z.custom((value) => typeof value === 'function', 'expected a function');
 
+/** The most characters of an agent's name. */
+const LONGEST_NAME = 100;
+
 const definitionSchema = z
   .strictObject({
     name: z.string().min(1).optional(),
@@ -263,6 +266,17 @@ const definitionSchema = z
       .refine(
         (agents) => Object.keys(agents).every((name) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)),
         'expected names that begin with a letter, followed by letters, digits, - and _',
+      )
+      // Folders are called after agents, and every object has fields such as `constructor`.
+      .refine(
+        (agents) => Object.keys(agents).every((name) => name.length <= LONGEST_NAME),
+        `expected names of at most ${LONGEST_NAME} characters`,
+      )
+      .refine(
+        (agents) => Object.keys(agents).every((name) => !(name in Object.prototype)),
+        `expected other names than those that every object has: ${Object.getOwnPropertyNames(Object.prototype)
+          .filter((name) => !name.startsWith('_'))
+          .join(', ')}`,
       ),
     limits: z.record(z.string().regex(/^[A-Za-z]\w*$/), z.int().min(1)).optional(),
     prepare: callable.optional(),
