@@ -5,6 +5,7 @@ export { curriculumChecks, predictionsAfter } from './training/play/curriculum.j
 export { allFailedText, commonFailure, NO_SCORE, requireWorking } from './training/play/failures.js';
 export { goesOnAfter, type Played } from './training/play/played.js';
 export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
+export { namedMeans } from './training/record/recorder.js';
 export { type Learner, withoutWaiting } from './training/run/learner.js';
 export { rolloutSettings } from './training/run/playing.js';
 export { demonstrationsOf, runSettings, stalenessOf } from './training/run/run-settings.js';
@@ -25,7 +26,7 @@ export { wantedSignals } from './training/signals/index.js';
 export type { ReferenceStore } from './training/signals/open-training.js';
 export { trainingRun } from './training/signals/training-run.js';
 export { measureInflation } from './training/stability/measured-inflation.js';
-export { remedies, remedyForSameness } from './training/stability/silence.js';
+export { remedies, remedyForSameness, remedyOfEqualSamples } from './training/stability/silence.js';
 export { firstProgress, type Progress } from './training/state/progress.js';
 export { DEFAULT_SCORE, stopChecks } from './training/state/stop-rules.js';
 export { estimateAdvantages, learnStep } from './training/step/learn-step.js';

@@ -309,6 +309,11 @@ const ofProbes: typeof ofSteps = [
   [/^success\.mean$/, ({ judged }) => meanOverTasks(judged, solved)],
   [/^best$/, ({ judged }) => average(perTask(judged, solved).map((values) => Math.max(...values)))],
   [/^reward$/, ({ judged }) => meanOverTasks(judged, ({ score }) => score.team)],
+  [/^parts\.(\w+)$/, ({ judged }, [part = '']) => partOf(judged, part)],
+  [
+    /^ownRewards\.(\w+)$/,
+    ({ judged }, [agent = '']) => average(judged.map(({ score }) => score.agents[agent] ?? score.team)),
+  ],
   [/^failures\.(.+)$/, ({ all }, [reason]) => all.filter(({ failure }) => failure?.reason === reason).length],
   [
     /^agents\.(\w+)\.cut$/,
@@ -319,7 +324,7 @@ const ofProbes: typeof ofSteps = [
 ];
 const elsewhereInProbes: typeof elsewhere = [
   [/^(groupSize|success\.(low|high|level))$/, 'of the recipe, and bootstrap intervals'],
-  [/^(groups|estimators|parts|ownRewards)\b|^repeated$|calls\.alone$/, 'probe-findings.test.ts'],
+  [/^(groups|estimators)\b|^repeated$|calls\.alone$/, 'probe-findings.test.ts'],
 ];
 
 describe('evaluations and the probe count by hand alike', () => {

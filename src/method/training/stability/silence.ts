@@ -191,6 +191,12 @@ export const remedies = {
   solved: 'Harder tasks, or a reward that also counts what a solution costs.',
 };
 
+/** The remedy if the settings of each agent sample the same text of a prompt each time. Empty if one does not. */
+export function remedyOfEqualSamples(agents: OpenRun['agents']): string {
+  const remedies = Object.values(agents).map(({ sampling }) => remedyOfSampling(sampling));
+  return remedies.every((remedy) => remedy !== '') ? (remedies[0] ?? '') : '';
+}
+
 /** The remedy if the episodes of a task earn the same. @param repeated The share that repeat a sibling */
 export function remedyForSameness(
   { agents, warmStart }: { readonly agents: OpenRun['agents']; readonly warmStart: boolean },
@@ -198,8 +204,8 @@ export function remedyForSameness(
   repeated = 0,
 ): string {
   if (groupSize < 2) return 'training.groupSize of at least 2: one episode has nothing to be compared with.';
-  const ofSampling = Object.values(agents).map(({ sampling }) => remedyOfSampling(sampling));
-  if (ofSampling.every((remedy) => remedy !== '')) return ofSampling[0] ?? '';
+  const ofSampling = remedyOfEqualSamples(agents);
+  if (ofSampling !== '') return ofSampling;
   if (repeated > 0.5)
     return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature${warmStart ? ', or a shorter warm start' : ''}.`;
   return 'Tasks of medium difficulty, or more episodes a task (training.groupSize).';

@@ -2,6 +2,7 @@
 
 import { mean, meansByKey } from '@drmas/engine/math';
 import {
+  agentReward,
   type Episode,
   type EpisodeGroup,
   responseTokens,
@@ -27,9 +28,9 @@ import {
   TurnBatch,
   usualEstimators,
 } from '../../../../method/advantage.js';
-import { rewardRecord, type StepAdvantages, stepAdvantages } from '../../../../method/index.js';
+import { namedMeans, rewardRecord, type StepAdvantages, stepAdvantages } from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
-import { applyFailureRule } from '../../../../teams/rollout.js';
+import { applyFailureRule, type CostOfCalls, costOfCalls } from '../../../../teams/rollout.js';
 import { bootstrapInterval } from '../../../../teams/tasks.js';
 
 /** The usual estimators whose advantages do not depend on the scale of the rewards. */
@@ -114,6 +115,8 @@ export function probeFindings(
   // As a step has them: policies learn from no other failed episode.
   const lessons = applyFailureRule(groups, recipe.training.failedEpisodes);
   const perTask = scored.map((group) => group.episodes.map(successOf));
+  const judged = scored.flatMap((group) => group.episodes);
+  const rewarded = [...new Set(judged.flatMap(({ score }) => Object.keys(score.agents)))].sort();
   const { level } = recipe.evaluation;
   const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
   const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
@@ -131,29 +134,42 @@ export function probeFindings(
     success: { mean: success, low, high, level },
     best: mean(perTask.map((scores) => Math.max(...scores))),
     reward: mean(scored.map((group) => mean(group.episodes.map(({ score }) => score.team)))),
-    groups: groupFindings(lessons, advantages),
+    groups: groupFindings(lessons, advantages, costOfCalls(recipe.agents, recipe.training.partWeights)),
     repeated: repeated(groups) / Math.max(1, episodes.length),
     agents: agentFindings(advantages, lessons, measured),
     estimators: Object.fromEntries(estimated.map(([type, each]) => [type, estimatorFindings(each)])),
     ...(episodes.some(({ score }) => score.metrics !== undefined)
       ? { metrics: meansByKey(episodes.map(({ score }) => score.metrics ?? {})) }
       : {}),
-    parts: meansByKey(episodes.map(({ score }) => score.parts)),
-    ownRewards: meansByKey(episodes.map(({ score }) => score.agents)),
+    parts: namedMeans(judged).parts ?? {},
+    ownRewards: Object.fromEntries(
+      // In an episode that fails, such an agent earns what the team earns.
+      rewarded.map((agent) => [agent, mean(judged.map((episode) => agentReward(episode, agent)))]),
+    ),
     failures: counted(episodes.flatMap(({ failure }) => failure?.reason ?? [])),
   };
 }
 
-function groupFindings(groups: readonly EpisodeGroup[], { byEpisode }: StepAdvantages): ProbeFindings['groups'] {
+/** The cost of calls counts as a penalty: it says nothing about the task. */
+function groupFindings(
+  groups: readonly EpisodeGroup[],
+  { byEpisode }: StepAdvantages,
+  costOf: CostOfCalls,
+): ProbeFindings['groups'] {
   const episodes = groups.map((group) => group.episodes);
   const turns = episodes.map((members) =>
     members.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn }))),
   );
   const agentOf = ({ turn }: { readonly turn: Turn }) => turn.agent;
   const outcomes = groupOutcomes(groups.length, {
-    outcome: columnOf(episodes, ({ score }) => score.team),
+    outcome: columnOf(episodes, (episode) => episode.score.team + costOf(episode)),
     success: columnOf(episodes, successOf),
-    earned: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn) + turn.penalty, agentOf),
+    earned: columnOf(
+      turns,
+      ({ episode, turn }) =>
+        turnReward(episode, turn) + turn.penalty + (turn.agent in episode.score.agents ? 0 : costOf(episode)),
+      agentOf,
+    ),
     reward: columnOf(turns, ({ episode, turn }) => turnReward(episode, turn), agentOf),
   });
   const teaches = (episode: Episode) =>
