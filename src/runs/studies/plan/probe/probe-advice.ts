@@ -2,7 +2,7 @@
 
 import { percent, remedyOfFailure } from '@drmas/engine/host';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../../../method/advantage.js';
-import { remedies, remedyForSameness } from '../../../../method/index.js';
+import { remedies, remedyForSameness, remedyOfEqualSamples } from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
 import type { ProbeFindings } from './probe-findings.js';
 
@@ -12,6 +12,7 @@ export interface Advice {
     | 'all-wrong'
     | 'all-right'
     | 'no-spread'
+    | 'not-called'
     | 'invalid-outputs'
     | 'few-groups'
     | 'penalties-only'
@@ -39,6 +40,7 @@ const LARGE = 10;
 export function advise(recipe: Recipe, findings: ProbeFindings): Advice[] {
   const advice = [
     ...failures(findings),
+    ...notCalled(recipe, findings),
     ...invalidOutputs(recipe, findings),
     ...outcomes(recipe, findings),
     ...spread(recipe, findings),
@@ -51,13 +53,31 @@ function failures({ failures, episodes }: ProbeFindings): Advice[] {
   const failed = Object.values(failures).reduce((sum, count) => sum + count, 0);
   const share = failed / Math.max(1, episodes);
   if (share <= HARDLY_ANY) return [];
-  const reasons = Object.entries(failures).map(([reason, count]) => `${reason} ${count}`);
+  const kinds = Object.entries(failures).sort(([, a], [, b]) => b - a);
+  const reasons = kinds.map(([reason, count]) => `${reason} ${count}`);
   return [
     {
       code: 'failures',
       weight: share > MOST ? 'stops' : 'hinders',
       says: `${percent(share, 0)} of the episodes fail (${reasons.join(', ')}).`,
-      remedy: remedyOfFailure(Object.keys(failures)[0]),
+      remedy: remedyOfFailure(kinds[0]?.[0]),
+    },
+  ];
+}
+
+/** Agents that learn, and that no episode has called. */
+function notCalled({ assign }: Recipe, { agents, episodes }: ProbeFindings): Advice[] {
+  const learners = Object.keys(assign).filter((agent) => typeof assign[agent] === 'string');
+  const silent = learners.filter((agent) => (agents[agent]?.turns ?? 0) === 0);
+  if (silent.length === 0) return [];
+  const names = silent.map((agent) => `'${agent}'`).join(', ');
+  return [
+    {
+      code: 'not-called',
+      weight: silent.length === learners.length ? 'stops' : 'hinders',
+      says: `${names} ${silent.length === 1 ? 'is' : 'are'} called in none of ${episodes} episodes, and would learn nothing.`,
+      remedy:
+        'See when `play` calls it, or whether it awaits the call; an agent that is not needed can leave the team.',
     },
   ];
 }
@@ -84,6 +104,18 @@ function outcomes(recipe: Recipe, { groups, success }: ProbeFindings): Advice[] 
   const { count, allRight, allWrong, signal } = groups;
   const [wrong, right] = [allWrong / count, allRight / count];
   const other = signal / count > FEW; // agents may learn from their own rewards instead of outcomes
+  const sampling = remedyOfEqualSamples(recipe.agents);
+  if (wrong >= NEARLY_ALL && !other && sampling !== '') {
+    // Whether other answers would succeed is not known yet.
+    return [
+      {
+        code: 'no-spread',
+        weight: 'stops',
+        says: 'Hardly a task is ever solved, and each agent writes the same text whenever it is asked: nothing is tried.',
+        remedy: sampling,
+      },
+    ];
+  }
   if (wrong >= NEARLY_ALL) {
     return [
       {

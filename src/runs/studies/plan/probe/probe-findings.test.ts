@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { remedyOfFailure } from '@drmas/engine/host';
-import type { Episode, EpisodeGroup, Turn } from '@drmas/engine/nouns';
+import type { Episode, EpisodeGroup, FailureReason, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../../../../test/support/tiny-run.js';
 import { openEstimator } from '../../../../method/advantage/estimators/index.js';
@@ -14,15 +14,17 @@ interface Sample {
   readonly invalid?: boolean;
   readonly cut?: boolean;
   readonly text?: string;
-  readonly failed?: boolean;
+  readonly failed?: boolean | FailureReason;
   readonly agentReward?: number;
+  /** What was taken off the reward for calls. */
+  readonly cost?: number;
 }
 
 /** A group of one-turn episodes. */
 function group(task: number, samples: readonly Sample[]): EpisodeGroup {
   const data = { id: String(task), data: null };
   const episodes = samples.map(
-    ({ reward, invalid = false, cut = false, text, failed = false, agentReward }, sample): Episode => {
+    ({ reward, invalid = false, cut = false, text, failed = false, agentReward, cost }, sample): Episode => {
       const turn: Turn = {
         agent: 'solver',
         policy: 'solver',
@@ -43,9 +45,9 @@ function group(task: number, samples: readonly Sample[]): EpisodeGroup {
       const score = {
         team: reward,
         agents: agentReward === undefined ? {} : { solver: agentReward },
-        parts: { right: reward },
+        parts: failed ? {} : { right: reward + (cost ?? 0), ...(cost !== undefined && { calls: -cost }) },
       };
-      const failure = { reason: 'overlong', message: 'too long' } as const;
+      const failure = { reason: failed === true ? 'overlong' : failed || 'error', message: 'too long' } as const;
       return { task: data, sample, turns: [turn], outcome: null, score, ...(failed ? { failure } : {}) };
     },
   );
@@ -57,8 +59,14 @@ const wrong = { reward: 0 };
 let tasks = 0;
 const groups = (count: number, ...samples: Sample[]) => Array.from({ length: count }, () => group(tasks++, samples));
 
-function probed(played: readonly EpisodeGroup[], overrides: readonly string[] = [], warmStart = true) {
-  const { warmStart: shown, ...rest } = tinyRecipe({}, overrides);
+function probed(
+  played: readonly EpisodeGroup[],
+  overrides: readonly string[] = [],
+  warmStart = true,
+  assign: Readonly<Record<string, string>> = {},
+) {
+  const { warmStart: shown, ...whole } = tinyRecipe({}, overrides);
+  const rest = { ...whole, assign: { solver: 'solver', ...assign } };
   const recipe: Recipe = warmStart && shown !== undefined ? { ...rest, warmStart: shown } : rest;
   const findings = probeFindings(
     recipe,
@@ -93,7 +101,27 @@ describe('probeFindings', () => {
     const { findings } = probed([group(0, [same, same, same, { reward: 0, failed: true, agentReward: 0.5 }])]);
     expect(findings.repeated).toBe(0.5);
     expect(findings.failures).toEqual({ overlong: 1 });
-    expect(findings.ownRewards).toEqual({ solver: 0.5 });
+    expect(findings.ownRewards).toEqual({ solver: (1 + 1 + 1 + 0.5) / 4 });
+  });
+
+  it('averages parts and own rewards over all episodes with a score, so that parts sum to the reward', () => {
+    const failed = { reward: 0, failed: true };
+    const { findings } = probed(groups(3, { reward: 1, agentReward: 0.5 }, failed, failed, wrong));
+    expect(findings.parts).toEqual({ right: 0.25 });
+    expect(findings.reward).toBeCloseTo(0.25, 12);
+    expect(findings.ownRewards).toEqual({ solver: 0.125 });
+    const unscored = probed(groups(3, right, { reward: 0, failed: 'reward' }, wrong)).findings;
+    expect([unscored.parts, unscored.reward]).toEqual([{ right: 0.5 }, 0.5]);
+  });
+
+  it('counts groups that differ by the cost of calls alone as the step does: nothing of the task differs', () => {
+    const price = ['agents.solver.tokenCost=0.001'];
+    const costs = [0.001, 0.002, 0.003].map((cost) => ({ reward: -cost, cost }));
+    const { findings, codes } = probed(groups(5, ...costs), price);
+    expect(findings.groups).toMatchObject({ mixed: 0, allWrong: 5, penaltiesOnly: 5 });
+    expect(codes).toContain('penalties-only stops');
+    // Without a price the part is the team's own.
+    expect(probed(groups(5, ...costs)).findings.groups).toMatchObject({ mixed: 5 });
   });
 });
 
@@ -148,6 +176,48 @@ describe('advise', () => {
       remedy([...groups(4, same, same, same), ...groups(4, { ...same, reward: 0 }, { ...same, reward: 0 })]),
     ).toMatch(/repeat a sibling/);
     expect(remedy(groups(4, { reward: 0, failed: true }))).toMatch(/longer context/);
+  });
+
+  it('has the remedy of the most frequent failure, whichever came first', () => {
+    const of = (reason: FailureReason, count: number) =>
+      Array.from({ length: count }, (): Sample => ({ reward: 0, failed: reason }));
+    const reasons = ['error', 'invalid-output', 'overlong', 'timeout', 'too-many-turns', 'backend'] as const;
+    for (const rare of reasons)
+      for (const frequent of reasons) {
+        if (rare === frequent) continue;
+        const [first] = probed(groups(1, right, ...of(rare, 1), ...of(frequent, 4))).advice;
+        expect(first?.remedy, `${rare}, ${frequent}`).toBe(remedyOfFailure(frequent));
+        expect(first?.says).toMatch(new RegExp(`\\(${frequent} 4, ${rare} 1\\)`));
+      }
+  });
+
+  it('looks at the sampling before it blames the tasks', () => {
+    const settings = [
+      [['temperature=0', 'topK=0'], /A temperature above 0/],
+      [['topK=1'], /A topK above 1/],
+      [['topP=0.01'], /A larger topP/],
+    ] as const;
+    for (const [changes, remedy] of settings) {
+      const overrides = changes.flatMap((change) =>
+        ['solver', 'verifier'].map((agent) => `agents.${agent}.sampling.${change}`),
+      );
+      const same = { reward: 0, text: 'x' };
+      const [first, ...others] = probed(groups(10, same, same, same), overrides).advice;
+      expect(first).toMatchObject({ code: 'no-spread', weight: 'stops', remedy: expect.stringMatching(remedy) });
+      expect(others).toEqual([]);
+      // One agent that samples is enough.
+      expect(probed(groups(10, same, same), overrides.slice(0, 1)).codes).toEqual(['all-wrong stops']);
+    }
+  });
+
+  it('names agents that learn and that no episode calls', () => {
+    const assign = { verifier: 'verifier' };
+    const { advice } = probed(groups(10, right, wrong), [], true, assign);
+    expect(advice).toMatchObject(
+      [{ code: 'not-called', weight: 'hinders', says: /'verifier' is called in none of 20/ }].map(
+        ({ says, ...rest }) => ({ ...rest, says: expect.stringMatching(says) }),
+      ),
+    );
   });
 
   it('speaks of a longer or shorter warm start only if there is one', () => {
