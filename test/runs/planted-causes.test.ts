@@ -258,6 +258,19 @@ const cases: Readonly<Record<string, Planted>> = {
     training: { steps: 8, filter: { type: 'equal-outcomes' } },
     said: { 'nothing-learnt': new RegExp(`training\\.filter left none of 4 groups: .*${tooEasy.source}`) },
   },
+  'a reward that depends on the task alone': {
+    reward: (right) => ({ a: 0, b: 0.25, c: 0.5, d: 1 })[right],
+    said: {
+      'nothing-learnt': /If that part does not depend on what the agents write, mend the team's reward\. Else: /,
+    },
+  },
+  'a right answer whose reward is a text': {
+    reward: (right, { one }) => (one === right ? ('1' as unknown as number) : 0),
+    said: {
+      'evaluation.failures': /the reward is the text "1"/,
+      'nothing-learnt': /none of them succeeds, and \d+ of 32 episodes failed\. See first why episodes fail/,
+    },
+  },
   'a parser that never matches': {
     solver: { parse: oneOf('yes', 'no') },
     said: { 'nothing-learnt': /the parser of 'solver' refuses all outputs/ },

@@ -11,7 +11,7 @@ import type { Updates } from '../update/update-result.js';
 const TEAM_STEPS = 3;
 const AGENT_STEPS = 10;
 
-type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward' | 'staleness'>;
+type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward' | 'success' | 'staleness'>;
 
 export interface SilenceSettings {
   readonly agents: OpenRun['agents'];
@@ -151,7 +151,7 @@ function faultOfTexts(
 /** The reason that the groups show: their episodes earn the same. */
 function reasonOfGroups(
   { agents, training, warmStartShare }: SilenceSettings,
-  { groups, episodes, reward }: Lesson,
+  { groups, episodes, reward, success = 0 }: Lesson,
   always: boolean,
 ): string {
   const warmStart = warmStartShare !== undefined;
@@ -162,13 +162,19 @@ function reasonOfGroups(
   if (groups.allWrong === count) {
     if (failed === 0 && reward?.std === 0 && reward.mean !== 0)
       return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
-    return `${equal}, because none of them succeeds. ${remedies.allWrong({ warmStart })} npx drmas plan --play shows their texts.`;
+    // The episodes that failed may be those that would have succeeded.
+    const first = failed === 0 ? '' : 'See first why episodes fail: the events of the failures have the reasons. ';
+    return `${equal}, because none of them succeeds${left}. ${first}${remedies.allWrong({ warmStart })} npx drmas plan --play shows their texts.`;
   }
   if (groups.allRight === count && failed > 0)
     return `${equal}: all that did not fail succeed${left}. ${remedies.failed}`;
   if (groups.allRight === count)
     return `${equal}, because all of them succeed. ${always ? remedies.allRight : remedies.solved}`;
-  return `${equal}${left}. ${remedyForSameness({ agents, warmStart }, training.groupSize)}`;
+  const remedy = remedyForSameness({ agents, warmStart }, training.groupSize);
+  const partly = failed === 0 && groups.mixed === 0 && reward !== undefined && reward.mean <= 1;
+  if (partly && remedyOfEqualSamples(agents) === '' && reward.mean > success + ROUNDING)
+    return `${equal}, also where they earn a part of the reward. If that part does not depend on what the agents write, mend the team's reward. Else: ${remedy}`;
+  return `${equal}${left}. ${remedy}`;
 }
 
 function reasonOfAgent(agent: AgentStep | undefined): string {
