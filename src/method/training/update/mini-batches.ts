@@ -20,13 +20,19 @@ interface Update<Sample> {
  * rate rises with the updates that the model has had: the agents of a policy may be called first in a late step. It
  * falls with the steps of the run, so that it has fallen when the run ends.
  * @param position The step (1, 2, ...) and the number of steps, counted from the first step that updates the model; and
- *   the number of updates that were made before
+ *   the number of updates that were made before. An update that was left out has not moved the model, so that the rise
+ *   goes on where it was
  * @param keyOf The key that decides how an epoch divides the samples
  */
 export function* updatesOf<Sample>(
   samples: readonly Sample[],
   { optimizer: { learningRate }, warmupSteps, schedule, epochs, miniBatches, entropySchedule }: UpdateSettings,
-  position: { readonly step: number; readonly steps: number; readonly made: number },
+  position: {
+    readonly step: number;
+    readonly steps: number;
+    readonly made: number;
+    readonly leftOut?: () => number;
+  },
   keyOf: (epoch: number) => readonly (string | number)[],
 ): Generator<Update<Sample>> {
   const rates = { learningRate, warmupSteps, schedule };
@@ -38,13 +44,14 @@ export function* updatesOf<Sample>(
     schedule: entropySchedule ?? { type: 'constant' },
   };
   const bonusDecay = decayAfterRise(bonus, total);
+  const { leftOut = () => 0 } = position;
   let { made } = position;
   for (let epoch = 0; epoch < epochs; epoch++)
     for (const [i, batch] of miniBatchesOf(samples, miniBatches, keyOf(epoch)).entries()) {
       const update = ((position.step - 1) * epochs + epoch) * miniBatches + i + 1;
       const entropyShare = learningRateAt(bonus, update, bonusDecay);
       made++;
-      yield { batch, learningRate: learningRateAt(rates, update, decay, made), entropyShare };
+      yield { batch, learningRate: learningRateAt(rates, update, decay, made - leftOut()), entropyShare };
     }
 }
 

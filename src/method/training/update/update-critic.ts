@@ -37,10 +37,11 @@ export async function updateCritic(
   const samples = chains.map((chain) => valueSample(chain, signals));
   const model = `${name}.critic`; // no policy can have this name
   const made = counts.of(model, settings.epochs * settings.miniBatches);
-  const position = { step, steps, made };
   const keyOf = (epoch: number) => ['critic', seed, step, epoch, name];
   const losses: (ValueLossResult & { readonly tokens: number })[] = [];
   const optimSteps: OptimStepResult[] = [];
+  const leftOut = () => optimSteps.filter(({ applied }) => applied === false).length;
+  const position = { step, steps, made, leftOut };
   let lastRate = 0;
   for (const { batch, learningRate } of updatesOf(samples, settings, position, keyOf)) {
     const normalizer = countTokensOf(batch);
@@ -51,7 +52,7 @@ export async function updateCritic(
     optimSteps.push(optimStep);
     lastRate = learningRate;
   }
-  counts.set(model, made + optimSteps.length);
+  counts.set(model, made + optimSteps.length - leftOut());
   if (optimSteps.some(({ applied }) => !applied))
     warn('critic', `step ${step}: a gradient of the critic of '${name}' was not a number; that update was not made`);
   const explained = explainedVariance(chains.flat(), signals);

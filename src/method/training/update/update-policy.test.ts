@@ -73,6 +73,43 @@ describe('an entropy bonus', () => {
   });
 });
 
+describe('the rise of the learning rate', () => {
+  /** The rates of two steps with four updates each, of which some are left out. */
+  async function ratesOf(leftOut: readonly number[]) {
+    const { loss, policies, agents } = tinyRecipe({}, [
+      ...['optimizer.learningRate=8', 'warmupSteps=8', 'epochs=2', 'miniBatches=2'].map(
+        (each) => `policies.solver.${each}`,
+      ),
+    ]);
+    const rates: number[] = [];
+    const handle = {
+      forwardBackward: async () => ({ gradientNorm: 1, loss: 0, tokens: 1, metrics: {} }),
+      async optimStep({ optimizer }: { readonly optimizer: { readonly learningRate: number } }) {
+        const left = leftOut.includes(rates.push(optimizer.learningRate));
+        return left ? { applied: false, why: 'above-limit', norm: 1 } : { applied: true, norm: 1 };
+      },
+      publish: async () => {},
+    };
+    const learner = { name: 'solver', handle, capabilities: {}, settings: policies.solver, loss, agents };
+    const made = new UpdateCounts();
+    const options = { kl: new Map(), watch: { skipAboveNorm: () => undefined }, keepRatios: false, versions: 1 };
+    const samples = [batch[0], batch[0]] as TrainingSample[];
+    for (const step of [1, 2])
+      await updatePolicy(learner as unknown as Learner, { seed: 1, step, steps: 2 }, samples, {
+        ...options,
+        made: made.before(step),
+      } as never);
+    return rates;
+  }
+
+  it('goes on where it was after updates that were left out, within a step and in the next', async () => {
+    expect(await ratesOf([])).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(await ratesOf([2, 3])).toEqual([1, 2, 2, 2, 3, 4, 5, 6]);
+    expect(await ratesOf([1, 2, 3, 4])).toEqual([1, 1, 1, 1, 1, 2, 3, 4]);
+    expect(await ratesOf([4, 8])).toEqual([1, 2, 3, 4, 4, 5, 6, 7]);
+  });
+});
+
 type Vector = readonly number[];
 const dot = (a: Vector, b: Vector) => a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);
 const norm = (a: Vector) => Math.sqrt(dot(a, a));

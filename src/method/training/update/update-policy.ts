@@ -75,12 +75,13 @@ export async function updatePolicy(
   const position = { step: step - ahead, steps: steps - ahead, made };
   const keyOf = (epoch: number) => [seed, step, epoch, name];
   const updates: MiniBatchUpdate[] = [];
+  const leftOut = () => updates.filter(({ optimStep }) => optimStep.applied === false).length;
   let lastRate = settings.optimizer.learningRate;
-  for (const { batch, ...scheduled } of updatesOf(samples, settings, position, keyOf)) {
+  for (const { batch, ...scheduled } of updatesOf(samples, settings, { ...position, leftOut }, keyOf)) {
     updates.push(await updateOnMiniBatch(learner, batch, scheduled, options));
     lastRate = scheduled.learningRate;
   }
-  options.made.set(name, made + updates.length);
+  options.made.set(name, made + updates.length - leftOut());
   await handle.publish(options.versions);
   const ratios = new Map(
     updates.flatMap(({ gradients }) =>
