@@ -44,6 +44,10 @@ function withContent(inner: unknown): unknown {
   if (inner instanceof Set) return { Set: [...inner] };
   if (inner instanceof RegExp) return { RegExp: String(inner) };
   if (inner instanceof ArrayBuffer) return { ArrayBuffer: [...new Uint8Array(inner)] };
+  if (inner instanceof DataView)
+    return { DataView: [...new Uint8Array(inner.buffer, inner.byteOffset, inner.byteLength)] };
+  if (inner instanceof BigInt) return String(inner);
+  if (inner instanceof URLSearchParams) return { URLSearchParams: String(inner) };
   if (inner instanceof Error) return { ...inner, name: inner.name, message: inner.message };
   return inner;
 }
