@@ -94,11 +94,11 @@ class Cache:
         self.bytes_of_position = numbers * dtype.itemsize
 
     def resize(self, slots: int, capacity: int) -> None:
-        """Keeps what still has a place. Memory holds the old and the new tensor of one layer at a time."""
-        more = (0, 0, 0, capacity - self.capacity, 0, 0, 0, slots - self.slots)
+        """Keeps what still has a place. Memory holds the old and the new tensor of one layer at a time. If it fails for
+        want of memory, the next call begins with what there is."""
         for tensors in self.layers:
-            for i in range(len(tensors)):
-                tensors[i] = F.pad(tensors[i], more)
+            for i, old in enumerate(tensors):
+                tensors[i] = F.pad(old, (0, 0, 0, capacity - old.shape[2], 0, 0, 0, slots - old.shape[0]))
         self.slots, self.capacity = slots, capacity
 
     def copy(self, source: int, target: int, length: int) -> None:

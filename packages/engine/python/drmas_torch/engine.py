@@ -4,6 +4,7 @@ caller's."""
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -318,11 +319,18 @@ class Engine:
         return any(sampler.busy for sampler in self._samplers())
 
     def tick(self) -> None:
-        """One token for every running request of every policy."""
+        """One token for every running request of every policy. If a sampler fails, for want of memory, its requests are
+        refused; the engine and its weights stay."""
         ended: list[Running] = []
+        refused: list[Header] = []
         for sampler in self._samplers():
-            if sampler.busy:
-                ended += sampler.step()
+            try:
+                if sampler.busy:
+                    ended += sampler.step()
+            except Exception as error:
+                if not out_of_memory(error):
+                    traceback.print_exc()
+                refused += [{'type': 'refused', 'id': id, 'error': plain(error)} for id in sampler.clear()]
         if self._streamed:
             self.send({'type': 'streamed', 'tokens': [{'id': id, 'token': token} for id, token in self._streamed]}, {})
             self._streamed = []
@@ -339,6 +347,8 @@ class Engine:
             tokens = np.array([token for one in ended for token in one.tokens], np.int32)
             logprobs = np.array([logprob for one in ended for logprob in one.logprobs], np.float32)
             self.send({'type': 'generated', 'results': results}, {'tokens': tokens, 'logprobs': logprobs})
+        for header in refused:
+            self.send(header, {})
 
     def _of(self, id: int) -> Resident:
         if id not in self.policies:
@@ -346,9 +356,15 @@ class Engine:
         return self.policies[id]
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """The allocator of processors has no error of its own."""
+    kinds = torch.OutOfMemoryError, MemoryError
+    return isinstance(error, kinds) or 'DefaultCPUAllocator' in str(error)
+
+
 def plain(error: BaseException) -> Header:
     """An error as data, with the name of its class on the other side."""
-    if isinstance(error, torch.OutOfMemoryError):
+    if out_of_memory(error):
         return {'name': 'DeviceError', 'reason': 'memory', 'message': f'the device has too little memory: {error}'}
     name = error.name if isinstance(error, Refusal) else 'BackendError'
     name = 'NonFiniteError' if isinstance(error, NonFinite) else name

@@ -156,6 +156,18 @@ class Sampler:
     def busy(self) -> bool:
         return bool(self._waiting or self._running or self._late)
 
+    def clear(self) -> list[int]:
+        """After a tick that failed: forgets all requests, and gives the memory of the cache back. Returns the requests'
+        numbers."""
+        ids = [one.request.id for one in self._running] + [request.id for request, _ in self._waiting]
+        self._waiting, self._running, self._late, self._waited = [], [], None, 0
+        self._graphs.forget()
+        self._cache.resize(0, 0)
+        self._slots, self._spoilt = Slots(), set()
+        self._state = {name: of_slots[:0] for name, of_slots in self._state.items()}
+        self._uniforms = self._uniforms[:0, :0]
+        return ids
+
     def _end(self, one: Running, reason: str) -> None:
         one.finish_reason = reason
         self._slots.release(one.slot)
@@ -213,7 +225,7 @@ class Sampler:
 
     def _admit(self) -> None:
         """Moves waiting requests into slots, and computes the keys and values of all but the last token of their
-        prompts."""
+        prompts, in passes of at most the place's rows; a longer prompt has a pass by itself."""
         if not self._waiting:
             return
         if self._on_card and self._running and self._waited < COMPANY:
@@ -223,7 +235,8 @@ class Sampler:
         self._fit()
         admitted: list[Running] = []
         begun: dict[int, int] = {}
-        """Of each slot that is taken in this tick, how many tokens were there."""
+        """Of each slot that is taken for this pass, how many tokens were there."""
+        rows = 0
         while self._waiting:
             request, key = self._waiting[0]
             version = self._versions[key]
@@ -234,17 +247,27 @@ class Sampler:
                 break
             slot, source, shared = taken
             self._waiting.pop(0)
+            one = Running(request, key, version, slot)
+            self._running.append(one)
             if slot in self._spoilt:
                 self._cache.clear(slot)
                 self._spoilt.remove(slot)
-            # What another request of this tick will compute is shared as a tree, not by a copy.
+            new = len(request.prompt) - 1 - shared
+            if rows + new > self.place.rows:
+                self._begin(admitted, begun)
+                admitted, begun, rows = [], {}, 0
+            rows += new
+            # What another request of this pass will compute is shared as a tree, not by a copy.
             shared = min(shared, begun.get(source, shared))
             if slot != source and shared > 0:
                 self._cache.copy(source, slot, shared)
             begun[slot] = shared
-            admitted.append(Running(request, key, version, slot))
+            admitted.append(one)
+        self._begin(admitted, begun)
+
+    def _begin(self, admitted: list[Running], begun: dict[int, int]) -> None:
+        """One pass for these prompts."""
         if admitted:
-            self._running += admitted
             self._write_state(admitted)
             self._prefill([one for one in admitted if begun[one.slot] < len(one.request.prompt) - 1], begun)
 

@@ -28,7 +28,7 @@ from drmas_torch.draws import draw, triangle_for
 from drmas_torch.engine import Engine
 from drmas_torch.frames import FrameError, read_frame, write_frame
 from drmas_torch.head import TokenScores
-from drmas_torch.place import Place
+from drmas_torch.place import Packed, Place
 from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
 from drmas_torch.trained import NonFinite, Trained
@@ -264,6 +264,19 @@ class Sampling(unittest.TestCase):
             for waves in ([1], [3, 5, 1]):
                 self.assertEqual(self.sampled(base, waves), together)
 
+    def test_prompts_come_in_passes_of_the_rows_of_the_place(self) -> None:
+        base, rows = decoder(), []
+
+        def packed(self: Place, config: Config, trees: list[Tree], *rest: Any) -> Packed:
+            rows.append(sum(tree.rows for tree in trees))
+            return whole(self, config, trees, *rest)
+
+        together, whole = self.sampled(base, [8]), Place.packed
+        with mock.patch.object(Place, 'packed', packed):
+            self.assertEqual(self.sampled(base, [8], place(rows=40)), together)
+        self.assertLessEqual(max(rows), 40)
+        self.assertGreater(sum(rows), 40)
+
     def test_prefill_by_flex_attention_is_prefill_by_sequence(self) -> None:
         """Cached tokens are read, not computed again, on a card as on a processor."""
         for features in FEATURES:
@@ -404,10 +417,11 @@ class Learning(unittest.TestCase):
 
 
 class Calls(unittest.TestCase):
-    def test_the_last_policy_on_a_base_takes_its_cache_with_it(self) -> None:
+    def two_policies(self) -> Engine:
+        """An engine with two published policies on one base."""
         config = decoder().config
         engine = Engine(mock.Mock(), mock.Mock(), place(), 8)
-        flat = np.zeros(size_of(config.shapes()), np.float32)
+        flat = np.random.default_rng(1).normal(0, 0.3, size_of(config.shapes())).astype(np.float32)
         frequencies = np.ones(config.head_dim // 2, np.float32)
         engine.call('createBase', {'id': 0, 'config': SHAPE}, {'weights': flat, 'frequencies': frequencies})
         adapter = {'rank': 3, 'alpha': 6, 'targets': ['q', 'v']}
@@ -417,6 +431,61 @@ class Calls(unittest.TestCase):
             args = {'id': id, 'name': f'policy {id}', 'shape': shape, 'precision': 'float32'}
             engine.call('createPolicy', args, {'flat': np.zeros(size_of(sizes), np.float32)})
             engine.call('publish', {'id': id, 'keep': 1}, {})
+        return engine
+
+    def answered(self, engine: Engine) -> dict[str, Any]:
+        """Three requests, and by the type of its frame what the engine sends."""
+        prompt, uniforms = np.arange(20, dtype=np.int32), np.linspace(0, 0.9, 5, dtype=np.float32)
+        wanted = {**request(0, prompt).wanted, 'maxTokens': 5, 'promptLength': 20, 'uniformsLength': 5}
+        requests: Any = [{**wanted, 'id': id, 'policy': 1 + id % 2} for id in range(3)]
+        engine.generate(requests, {'prompts': np.tile(prompt, 3), 'uniforms': np.tile(uniforms, 3)})
+        send: Any = engine.send
+        send.reset_mock()
+        while engine.busy:
+            engine.tick()
+        found: dict[str, Any] = {}
+        for (header, arrays), _ in send.call_args_list:
+            found.setdefault(header['type'], []).append(
+                (header, {name: array.tolist() for name, array in arrays.items()})
+            )
+        return found
+
+    def test_a_tick_without_memory_refuses_its_requests_and_no_more(self) -> None:
+        wanted = self.answered(self.two_policies())
+        self.assertEqual(set(wanted), {'generated'})
+        scarce = torch.OutOfMemoryError('tried to allocate 9 GiB')
+        pad, calls = torch.nn.functional.pad, 0
+
+        def scarce_pad(*args: Any, **more: Any) -> torch.Tensor:
+            nonlocal calls
+            calls += 1
+            if calls == 3:  # some layers of the cache are larger already
+                raise MemoryError
+            return pad(*args, **more)
+
+        for fault in (
+            mock.patch.object(Sampler, '_decode', side_effect=scarce),
+            mock.patch.object(Sampler, '_prefill', side_effect=scarce),
+            mock.patch.object(Cache, 'copy', side_effect=scarce),
+            mock.patch('drmas_torch.attention.F.pad', scarce_pad),
+        ):
+            engine = self.two_policies()
+            if fault.attribute == 'copy':  # the prompts are known already
+                self.answered(engine)
+            with fault:
+                found = self.answered(engine)
+            self.assertEqual(set(found), {'refused'})
+            self.assertEqual(sorted(header['id'] for header, _ in found['refused']), [0, 1, 2])
+            for header, _ in found['refused']:
+                self.assertEqual((header['error']['name'], header['error']['reason']), ('DeviceError', 'memory'))
+            for id in (1, 2):
+                engine.call('publish', {'id': id, 'keep': 1}, {})
+            self.assertEqual(
+                [rest for _, rest in self.answered(engine)['generated']], [rest for _, rest in wanted['generated']]
+            )
+
+    def test_the_last_policy_on_a_base_takes_its_cache_with_it(self) -> None:
+        engine = self.two_policies()
         for id, left in ((1, 1), (2, 0)):
             engine.call('drop', {'id': id}, {})
             self.assertEqual(len(engine.shared_samplers), left)
