@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
 import { RunError } from '@drmas/engine/errors';
 import { withLocalModels } from '@drmas/engine/formats';
+import { shellWord } from '@drmas/engine/host';
 import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
@@ -109,6 +110,19 @@ describe('the table of stored settings', () => {
       await expect(requireOwnSettings('theirs', [`${field}=${freshValue('url')}`]), field).rejects.toThrow(
         /^theirs names http/,
       );
+  });
+
+  it.each([
+    "http://evil.example/'; touch out; '",
+    'http://evil.example/$(touch out)',
+    'http://evil.example/`a`\u202e\u001b[2J',
+  ])('quotes an address for the shell into which people copy the advice: %j', async (url) => {
+    const { message } = await requireOwnSettings('theirs', [`backend.url=${JSON.stringify(url)}`]).catch(
+      (error) => error,
+    );
+    expect(message).toContain(`add --allow-endpoint ${shellWord(url)} (`);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
+    expect(message).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
   });
 
   for (const { field, rule } of storedSettings) {

@@ -5,6 +5,7 @@
 import { appendFile, mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { isObject, RunError } from '@drmas/engine/errors';
+import { shellWord, visible } from '@drmas/engine/host';
 import envPaths from 'env-paths';
 import { parseOverride, type RecipeDefinition } from '../../../method/recipe.js';
 import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
@@ -197,8 +198,9 @@ async function requireOwn(place: string, { path, value, row }: AskedValue, own: 
   const mine = [...allowedHere, ...environment, ...(await rememberedAddresses()), ...wordsOf(own)];
   if (mine.some((each) => each === value || (isAddress(value) && originOf(each) === originOf(value)))) return;
   throw new RunError(
-    `${place} names ${value} (${path}: ${row.why}), and neither your recipe nor this command does; if you trust ` +
-      `it, add --allow-endpoint ${value} (in programs: ${ALLOW_VARIABLE})`,
+    `${place} names ${visible(value)} (${visible(path)}: ${row.why}), and neither your recipe nor this command does; ` +
+      // People copy this into a shell, and a stranger wrote the value.
+      `if you trust it, add --allow-endpoint ${visible(shellWord(value))} (in programs: ${ALLOW_VARIABLE})`,
   );
 }
 
