@@ -122,6 +122,8 @@ describe('creating a run', () => {
     expect(first).toMatch(/^runs[/\\]my-team-20260102-\d{6}$/);
     existing.add(first);
     expect(await defaultRunPath('my team', { clock, files })).toBe(`${first}-2`);
+    for (const odd of ['x'.repeat(300), '..', '\u202e', 'a/../b', '\n', 'CON', ''])
+      expect(await defaultRunPath(odd, { clock, files }), odd).toMatch(/^runs[/\\][\w-]{0,100}-20260102-\d{6}$/);
   });
 });
 

@@ -14,6 +14,9 @@ export const CHECKPOINTS = 'checkpoints';
 /** References that cannot be computed again: warm-started weights. */
 export const REFERENCES = 'references';
 
+/** The most characters of a recipe in the name of a directory. */
+const LONGEST_NAME = 100;
+
 /**
  * The default path of a new run, such as `runs/math-20260131-094501`, or of a file with an extension. If the path
  * exists, a number is appended.
@@ -24,7 +27,8 @@ export async function defaultRunPath(
 ): Promise<string> {
   const files = options.files ?? nodeFiles;
   const stamp = timeStamp((options.clock ?? systemClock).now());
-  return freePath(files, join('runs', `${recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-')}-${stamp}`), options.extension);
+  const name = recipe.replaceAll(/[^A-Za-z0-9_-]+/g, '-').slice(0, LONGEST_NAME);
+  return freePath(files, join('runs', `${name}-${stamp}`), options.extension);
 }
 
 /** A path that does not exist yet: the given one, with a number appended if it exists. */

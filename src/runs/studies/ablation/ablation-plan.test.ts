@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { evaluation } from '../../../../test/fixtures/run-events.js';
 import { drmas } from '../../../../test/support/command-line.js';
@@ -108,6 +109,19 @@ describe('plannedRuns', () => {
     const values = ['[1,2]', '[1;2]', '{}', '2e-4'];
     const names = plannedRuns({ ...options, seeds: 1, vary: [{ key: 'x', values }] }).map(({ name }) => name);
     expect(names).toEqual(['1-2-1-seed-1', '1-2-2-seed-1', 'variant-3-seed-1', '2e-4-seed-1']);
+  });
+
+  it('gives each variant a directory of its own that a disk can have, whatever variants are called', () => {
+    const odd = ['a b', 'a-b', 'a-b-1', 'a-b-2', 'A-B', '..', '.', 'CON', '\u202e', '\n', '😀', 'é', 'x'.repeat(300)];
+    const name = fc.oneof(fc.constantFrom(...odd, ...odd.map((each) => `${each}!`)), fc.string({ unit: 'grapheme' }));
+    fc.assert(
+      fc.property(fc.uniqueArray(name, { minLength: 2, maxLength: 8 }), (names) => {
+        const bundles = names.map((each) => ({ name: each, overrides: [] }));
+        const planned = plannedRuns({ ...options, seeds: 1, vary: [], bundles }).map(({ name }) => name);
+        expect(new Set(planned.map((each) => each.toLowerCase())).size).toBe(names.length);
+        for (const each of planned) expect(each).toMatch(/^[\w.+-]{1,120}-seed-1$/);
+      }),
+    );
   });
 
   it('refuses settings that would break the pairs', () => {

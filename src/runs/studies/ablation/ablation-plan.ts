@@ -150,10 +150,29 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   );
 }
 
-/** The variants' names as directory names. If two variants would get the same name, they get numbers. */
+/** The most characters of a variant's part of a directory's name. */
+const LONGEST_NAME = 100;
+
+/**
+ * The variants' names as directory names, in which case decides nothing. If two variants would get the same name, they
+ * get numbers.
+ */
 function directoryNames(variants: readonly Variant[]): string[] {
-  const plain = variants.map(({ name }) => name.replaceAll(/[^A-Za-z0-9._+]+/g, '-').replaceAll(/^-+|-+$/g, ''));
-  return plain.map((name, i) =>
-    name !== '' && plain.indexOf(name) === plain.lastIndexOf(name) ? name : `${name || 'variant'}-${i + 1}`,
+  const plain = variants.map(({ name }) =>
+    name
+      .replaceAll(/[^A-Za-z0-9._+]+/g, '-')
+      .slice(0, LONGEST_NAME)
+      .replaceAll(/^-+|-+$/g, ''),
   );
+  const key = (name: string) => name.toLowerCase();
+  const isAlone = (name: string) => name !== '' && plain.filter((other) => key(other) === key(name)).length === 1;
+  const taken = new Set(plain.filter(isAlone).map(key));
+  return plain.map((name, i) => {
+    if (isAlone(name)) return name;
+    let numbered = `${name || 'variant'}-${i + 1}`;
+    // A numbered name may be another variant's own.
+    for (let more = 2; taken.has(key(numbered)); more++) numbered = `${name || 'variant'}-${i + 1}-${more}`;
+    taken.add(key(numbered));
+    return numbered;
+  });
 }
