@@ -220,6 +220,7 @@ export function blindPredictions(part: Part, results: Results) {
     inflation: areaOf(tested, 'inflation'),
     lowest: gainsInFifths(tested, 0, 1),
     highest: gainsInFifths(tested, 3, 4),
+    atHalf: countsOf(tested),
   };
 }
 

@@ -35,7 +35,16 @@ import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts,
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
 import { figureText } from './svg.js';
-import { RATE_FACTOR, rateFactorFigure, ratioSlopeText, ratiosTable, ratioText, soonerTable } from './waiting.js';
+import {
+  factorsText,
+  RATE_FACTOR,
+  rateFactorFigure,
+  ratioSlopeText,
+  ratiosTable,
+  ratioText,
+  reachedText,
+  soonerTable,
+} from './waiting.js';
 import { distinct } from './work-through.js';
 
 /**
@@ -58,8 +67,10 @@ import { distinct } from './work-through.js';
  * - `{{sooner:PART+PART/SLOW/QUICK}}`: the times of two estimators in parts that are timed;
  * - `{{ratios:PART+PART/SLOW/QUICK}}`: their times at each equal rate; `{{ratio:PART/SLOW/QUICK/RATE}}` at
  *   one of them; `{{ratioSlope:PART/SLOW/QUICK}}`: the change of
- *   this ratio for ten times the rate; `{{rateFactor}}`: the figure of these ratios;
+ *   this ratio for ten times the rate; `{{factors:PART@RATE+PART@RATE/SLOW/QUICK}}`: the least and the largest of
+ *   some ratios; `{{reached:PART/VARIANT}}`: the runs that get there; `{{rateFactor}}`: the figure of these ratios;
  * - `{{distinct}}`: the number of finished training runs that differ in their curve or their norms;
+ * - `{{done:PART}}`: its runs that are stored, of those that are declared;
  * - `{{curveHolm:PART/REGIME/VARIANT}}`: as `holm`, for the mean of all evaluations after the first;
  * - `{{below:PART/REGIME/VARIANT/SHARE}}`: the runs whose last score lies below this share, and the lowest last score;
  * - `{{overlapSlope:PART}}`: the slope of the gain over the whole curve on the overlap of contexts;
@@ -149,11 +160,18 @@ export function fillPage(
       const low = scores.filter((score) => score < Number(share)).length;
       return `${low} of ${scores.length} runs (the lowest at ${(100 * Math.min(...scores)).toFixed(1)} %)`;
     },
+    done: ([id = '']) => {
+      const jobs = distinct(jobsOf(partOf(id)));
+      return `${jobs.filter((job) => results.of(job) !== undefined).length} of ${jobs.length}`;
+    },
     distinct: () => distinctText(questions, results),
     ratios: ([ids = '', slow = '', quick = '']) => ratiosTable(resultsOf(ids), slow, quick),
     ratioSlope: ([id = '', slow = '', quick = '']) => ratioSlopeText(new PartResults(partOf(id), results), slow, quick),
     ratio: ([id = '', slow = '', quick = '', rate = '']) =>
       ratioText(new PartResults(partOf(id), results), slow, quick, Number(rate)),
+    factors: ([cells = '', slow = '', quick = '']) =>
+      factorsText(cells.split('+'), (id) => new PartResults(partOf(id), results), [slow, quick]),
+    reached: ([id = '', variant = '']) => reachedText(new PartResults(partOf(id), results), variant),
     rateFactor: () => `![${RATE_FACTOR.title}](findings/figures/${RATE_FACTOR.file})`,
     regimesByHolm: ([id = '', variant = '']) => {
       const of = new PartResults(partOf(id), results);

@@ -96,9 +96,9 @@ export function stabilityCounts(regimes: readonly RegimePairs[]): string {
 const LARGE = 0.2;
 
 /** A run that never rose cannot collapse. */
-const hasCollapsed = (regime: Regime, run: TrainResult) => !neverRose(regime, run) && fall(regime, run) >= LARGE;
+export const hasCollapsed = (regime: Regime, run: TrainResult) => !neverRose(regime, run) && fall(regime, run) >= LARGE;
 
-function neverRose(regime: Regime, { curve }: TrainResult): boolean {
+export function neverRose(regime: Regime, { curve }: TrainResult): boolean {
   const scores = curve.map((point) => scoreAt(regime, point));
   return Math.max(...scores) - (scores[0] ?? Number.NaN) < LARGE;
 }

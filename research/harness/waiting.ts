@@ -221,6 +221,31 @@ export function ratioText(results: PartResults, slow: string, quick: string, rat
   return one === undefined ? 'nothing yet' : factorText(one.ratio);
 }
 
+/**
+ * The smallest and the largest factor of some cells, each `PART@RATE`, without their intervals: `1.2 to 1.5`.
+ * @param of The results of a part, by its name
+ */
+export function factorsText(
+  cells: readonly string[],
+  of: (part: string) => PartResults,
+  [slow, quick]: readonly [slow: string, quick: string],
+): string {
+  const factors = cells.flatMap((cell) => {
+    const [part = '', rate = ''] = cell.split('@');
+    const found = wholeRatios(of(part), slow, quick).find((each) => each.rate === Number(rate));
+    return found === undefined ? [] : [Math.exp(found.ratio.mean)];
+  });
+  if (factors.length < cells.length) return 'nothing yet';
+  return `${Math.min(...factors).toFixed(1)} to ${Math.max(...factors).toFixed(1)}`;
+}
+
+/** The runs of a variant that reach the score of a part: `2 of 8`. */
+export function reachedText(results: PartResults, id: string): string {
+  const waited = waitedIn(results).all.find(({ variant }) => variant.id === id);
+  if (waited === undefined) throw new Error(`${results.part.id} has no variant ${id}`);
+  return waited.steps.length === 0 ? 'nothing yet' : `${waited.reached} of ${waited.steps.length}`;
+}
+
 /** How the factor of a part changes for ten times the rate: the mean over pairs of each pair's slope, as a factor. */
 export function ratioSlopeText(results: PartResults, slow: string, quick: string): string {
   const ratios = wholeRatios(results, slow, quick);
@@ -247,7 +272,7 @@ export const RATE_FACTOR = {
 export function rateFactorFigure(parts: readonly PartResults[], slow: string, quick: string): Figure {
   const all = parts
     .map((results) => ({ name: results.part.title, ratios: wholeRatios(results, slow, quick) }))
-    .filter(({ ratios }) => ratios.length > 1);
+    .filter(({ ratios }) => ratios.length > 0);
   const rates = [...new Set(all.flatMap(({ ratios }) => ratios.map(({ rate }) => rate)))].sort((a, b) => a - b);
   return {
     title: RATE_FACTOR.title,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
 import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Cells, levelComparisons, trainingGains } from '../creditbench/page.js';
+import { CANDIDATES, cellsOfDefault, verdictsOf } from '../defaults/rule.js';
 import {
   type Comparison,
   compare,
@@ -13,12 +14,12 @@ import {
   PartResults,
   slopeOnDose,
 } from '../harness/analysis.js';
-import { blindPredictions } from '../harness/blind.js';
+import { blindPredictions, isTrusted } from '../harness/blind.js';
 import { jobsOf, type Part, type Question } from '../harness/declaration.js';
 import { slopeOnOverlap } from '../harness/mechanism.js';
 import { differs, exactText, points } from '../harness/part-text.js';
 import { JOINED } from '../harness/plan-dates.js';
-import { collapsesOf } from '../harness/stability.js';
+import { collapsesOf, hasCollapsed, neverRose } from '../harness/stability.js';
 import type { Results } from '../harness/stored-result.js';
 import { type RateRatio, type Sooner, soonerOf, wholeRatios } from '../harness/waiting.js';
 import { distinct } from '../harness/work-through.js';
@@ -58,7 +59,7 @@ export function partOf({ questions }: Stored, id: string): Part {
 export const resultsOf = (stored: Stored, id: string) => new PartResults(partOf(stored, id), stored.results);
 
 /** The runs of a part that are there, and those that are declared. */
-export function doneOf(stored: Stored, id: string): { readonly there: number; readonly declared: number } {
+function doneOf(stored: Stored, id: string): { readonly there: number; readonly declared: number } {
   const jobs = distinct(jobsOf(partOf(stored, id)));
   return { there: jobs.filter((job) => stored.results.of(job) !== undefined).length, declared: jobs.length };
 }
@@ -104,6 +105,13 @@ export const estimatorOf = (id: string): string => id.replace(/-at-[\d.e-]+$/, '
 /** A difference with its interval, without words. */
 export const shortText = ({ mean: centre, interval }: Comparison): string =>
   `${points(centre)}${interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`}`;
+
+/** As `shortText`, of a difference that is in points already. */
+const inPoints = ({ mean: centre, interval }: Comparison): string =>
+  shortText({
+    mean: centre / 100,
+    interval: interval && { low: interval.low / 100, high: interval.high / 100 },
+  } as Comparison);
 
 const held = (isTrue: boolean) => (isTrue ? 'held' : '**failed**');
 const within = ({ mean: centre }: Comparison, most: number) => 100 * Math.abs(centre) <= most;
@@ -191,7 +199,7 @@ const smallGroups: Plan = {
     return [
       {
         predicted: '(a rule) A rule for lone turns is the default if it is ahead in two regimes',
-        found: `\`batch\`: ${listed(batch.map(({ gain }) => points(gain.mean)))}`,
+        found: `\`batch\`: ${listed(batch.map(({ gain }) => points(gain.mean)))}, equal to the bit`,
         verdict: passes ? 'met' : 'not met',
       },
     ];
@@ -246,8 +254,10 @@ const lemma: Plan = {
 const blind: Plan = {
   name: 'blind',
   outcomes(stored) {
-    const found = blindPredictions(partOf(stored, 'blind-pairs'), stored.results);
+    const part = partOf(stored, 'blind-pairs');
+    const found = blindPredictions(part, stored.results);
     if (found === undefined) return [];
+    const finds = found.atHalf;
     const { ownShare, inflation, lowest, highest } = found;
     const share = ({ gaining, of }: { gaining: number; of: number }) => gaining / of;
     const area = ({ area: value, interval }: typeof ownShare) =>
@@ -267,6 +277,11 @@ const blind: Plan = {
         predicted: 'In the lowest two fifths of the share at least .8 gain, in the highest at most .2',
         found: `${lowest.gaining} of ${lowest.of}, ${highest.gaining} of ${highest.of}`,
         verdict: held(share(lowest) >= 0.8 && share(highest) <= 0.2),
+      },
+      {
+        predicted: '(a rule) The probe says *will* if it finds .8 of the gains and is silent in .8 of the others',
+        found: `${finds.found} of ${finds.gaining}, ${finds.silent} of ${finds.others}`,
+        verdict: isTrusted(part, stored.results) ? 'met' : 'not met',
       },
     ];
   },
@@ -464,11 +479,26 @@ const collapse: Plan = {
   outcomes(stored) {
     const cells = collapsesOf(['collapse-escalation', 'collapse-repair'].map((id) => resultsOf(stored, id)));
     const fewer = cells.filter(({ underDrmas }) => underDrmas === 'fewer').length;
+    const ofGrpo = cells.flatMap(({ regime, pairs }) => pairs.map(({ grpo }) => neverRose(regime, grpo)));
+    const stuck = ofGrpo.filter(Boolean).length;
+    const fastest = collapsesOf([resultsOf(stored, 'collapse-repair')]).at(-1);
+    const fallen = fastest?.pairs.map(({ drmas }) => hasCollapsed(fastest.regime, drmas)) ?? [];
+    const collapsed = fallen.filter(Boolean).length;
     return [
       {
         predicted: 'At rates that are too high, no cell shows fewer collapses under `drmas`',
         found: `${fewer} of ${cells.length} cells show fewer`,
         verdict: held(fewer === 0),
+      },
+      {
+        predicted: 'Most runs of `grpo` at these rates never rise',
+        found: `${stuck} of ${ofGrpo.length}`,
+        verdict: held(2 * stuck > ofGrpo.length),
+      },
+      {
+        predicted: 'At 8 times the rate `drmas` collapses in at least half of its runs on `repair`',
+        found: `${collapsed} of ${fallen.length}`,
+        verdict: held(2 * collapsed >= fallen.length),
       },
     ];
   },
@@ -525,7 +555,37 @@ const counted = (name: string, predicted: string): Plan => ({
   },
 });
 const ownRates = counted('own-rates', 'Pretrained, each at its own rate: no gain of `drmas` over `grpo` is shown');
-const defaults = counted('defaults', 'No other estimator passes the rule for the default');
+
+const defaults: Plan = {
+  name: 'defaults',
+  outcomes(stored) {
+    const cells = cellsOfDefault(stored.questions, stored.results, stored.cells);
+    const ema = (regime: string) => {
+      const gain = cells.find(({ label }) => label.includes(regime))?.gains[0];
+      if (gain === undefined) throw new Error(`the rule has no cell of ${regime}`);
+      return { ...gain, text: inPoints(gain) };
+    };
+    const [repair, fast] = [ema('`repair`'), ema('fast improvement')];
+    const passing = verdictsOf(cells).filter(({ passes }) => passes);
+    return [
+      {
+        predicted: '`ema` is ahead of `drmas` in `repair`, on fresh seeds',
+        found: repair.text,
+        verdict: held(repair.verdict === 'higher'),
+      },
+      {
+        predicted: '`ema` is behind with fast improvement',
+        found: fast.text,
+        verdict: held(fast.verdict === 'lower'),
+      },
+      {
+        predicted: 'No other estimator passes the rule for the default',
+        found: `${passing.length} of ${CANDIDATES.length} pass`,
+        verdict: held(passing.length === 0),
+      },
+    ];
+  },
+};
 
 const pools: Plan = {
   name: 'pools',
@@ -550,21 +610,101 @@ const pools: Plan = {
   },
 };
 
-const why: Plan = {
-  name: 'why',
+/** Ten seeds of an arm minus another, each seed a mean over its lines, in points. */
+function armsApart<Line extends { readonly arm: string; readonly seed: number }>(
+  lines: readonly Line[],
+  [arm, other]: readonly [string, string],
+  score: (line: Line) => number,
+): Comparison {
+  const at = (name: string, seed: number) =>
+    mean(lines.filter((line) => line.arm === name && line.seed === seed).map(score));
+  return compare([...new Set(lines.map(({ seed }) => seed))].map((seed) => at(arm, seed) - at(other, seed)));
+}
+
+const pools2: Plan = {
+  name: 'pools-2',
   outcomes(stored) {
-    const cases = linesOf<{ readonly fault: string; readonly found: boolean }>(stored, 'why') ?? [];
-    const faults = [...new Set(cases.map(({ fault }) => fault))];
-    const found = faults.filter((name) => cases.filter((one) => one.fault === name && one.found).length >= 4).length;
+    interface Run {
+      readonly arm: string;
+      readonly seed: number;
+      readonly late: number;
+    }
+    const gain = armsApart(linesOf<Run>(stored, 'pools-2') ?? [], ['uniform', 'self'], ({ late }) => late);
     return [
       {
-        predicted: 'Learning again without each group names at least eight of ten planted faults',
-        found: `${found} of ${faults.length}`,
-        verdict: held(found >= 8),
+        predicted: 'Under attack `uniform` is ahead of self-play by 10 to 30 points',
+        found: shortText(gain),
+        verdict: held(100 * gain.mean >= 10 && 100 * gain.mean <= 30),
       },
     ];
   },
 };
+
+const teamSize: Plan = {
+  name: 'team-size',
+  outcomes(stored) {
+    interface Run {
+      readonly arm: string;
+      readonly seed: number;
+      readonly after: Readonly<Record<string, number>>;
+    }
+    const runs = linesOf<Run>(stored, 'team-size') ?? [];
+    const unseen = ({ after }: Run) => mean([6, 7, 8].map((size) => after[`share ${size}`] ?? Number.NaN));
+    const minus = (arm: string, other: string) => armsApart(runs, [arm, other], unseen);
+    const [largest, roles, all] = [minus('mixture', 'five'), minus('mixture', 'roles'), minus('all', 'mixture')];
+    return [
+      {
+        predicted: 'In larger teams than seen a mixture of sizes is above the largest size',
+        found: shortText(largest),
+        verdict: held(largest.verdict === 'higher'),
+      },
+      {
+        predicted: 'A policy for each role makes no difference there',
+        found: shortText(roles),
+        verdict: held(roles.verdict !== 'higher' && roles.verdict !== 'lower'),
+      },
+      {
+        predicted: 'Sizes that were not seen cost more than 10 points',
+        found: shortText(all),
+        verdict: held(100 * all.mean > 10),
+      },
+    ];
+  },
+};
+
+const preferences: Plan = {
+  name: 'preferences',
+  outcomes(stored) {
+    const pairs = linesOf<{ readonly one: number; readonly several: number }>(stored, 'preferences') ?? [];
+    const gain = compare(pairs.map(({ one, several }) => one - several));
+    return [
+      {
+        predicted: 'One team that reads the weights is ahead of a team for each',
+        found: shortText(gain),
+        verdict: held(gain.verdict === 'higher'),
+      },
+    ];
+  },
+};
+
+/** A measurement of the study that learns again without each group: the faults that it must find by its plan. */
+const whyOf = (name: string, least: number, predicted: string): Plan => ({
+  name,
+  outcomes(stored) {
+    const cases = linesOf<{ readonly fault: string; readonly found: boolean }>(stored, name) ?? [];
+    const faults = [...new Set(cases.map(({ fault }) => fault))];
+    const found = faults.filter((name) => cases.filter((one) => one.fault === name && one.found).length >= 4).length;
+    return [
+      {
+        predicted,
+        found: `${found} of ${faults.length}`,
+        verdict: held(found >= least),
+      },
+    ];
+  },
+});
+const why = whyOf('why', 8, 'Learning again without each group names at least eight of ten planted faults');
+const why2 = whyOf('why-2', 9, 'With other groups that show the letter it names nine of ten');
 
 const stopping: Plan = {
   name: 'stopping',
@@ -652,8 +792,8 @@ const ABOUT_MEANS: readonly Plan[] = [
   ...[catchUpRepair, ownRates, defaults],
 ];
 const OTHERS: readonly Plan[] = [
-  ...[creditbench, lemma, smallGroups, losses, sums, trunk, pools, why, stopping, decisions, shape('shape')],
-  shape('shape-2'),
+  ...[creditbench, lemma, smallGroups, losses, sums, trunk, pools, pools2, why, why2, stopping, decisions],
+  ...[shape('shape'), shape('shape-2'), preferences, teamSize],
 ];
 
 /** The plans of the table about a shared mean, and those of the table about other questions. */

@@ -13,7 +13,6 @@ import { primaries } from '../questions/index.js';
 import {
   creditRanks,
   declaredTable,
-  doneOf,
   heldCounts,
   PLANS,
   partOf,
@@ -81,10 +80,6 @@ function paperTokens(stored: Stored): Readonly<Record<string, (words: readonly s
     mechanism: () => texOf(mechanismTable(resultsOf(stored, 'mechanism-pairs'))),
     ranked: ([id = '']) => texOf(fillPage(`{{part:${id}}}`, questions, results).split('\n\n').at(-1) ?? ''),
     seeds: ([id = '']) => `${partOf(stored, id).seeds.length}`,
-    done: ([id = '']) => {
-      const { there, declared } = doneOf(stored, id);
-      return `${there} of ${declared}`;
-    },
     credit: ([name = '']) => {
       const one = credit.get(name);
       if (one === undefined) throw new Error(`CreditBench has no ${name}`);

@@ -113,7 +113,7 @@ async function loadWasmKernels({ threads }: NativeOptions): Promise<Loaded> {
 
 const NAMES: Record<KernelsName, string> = { native: 'native', wasm: 'WebAssembly', reference: 'TypeScript' };
 
-/** Measured at the sizes of the shipped recipes (docs/decisions/068-products-in-amxs-tiles-written-once-over.md). */
+/** Measured at the sizes of the shipped recipes (docs/decisions/010-the-c-kernels-as-webassembly-committed.md). */
 const SLOWER: Record<KernelsName, (threads: number) => string> = {
   native: () => '',
   wasm: (threads) => `about 3 times slower on each core (threads: ${threads})`,

@@ -46,7 +46,7 @@ export function explainInflation(
   if (inflation === undefined) return `${called}; no group has scores that differ, so there is no inflation to judge.`;
   const origin =
     ownShare !== undefined && ownShare < NEARLY_ALL_OWN
-      ? ` ${shared ? '' : 'Under them '}${percent(ownShare, 0)} of its learning signal ${shared ? 'comes' : 'would come'} from its own rewards, the rest from the luck of other agents.`
+      ? ` ${shared ? '' : 'Under them '}${percent(ownShare, 0)} of its learning signal ${shared ? 'comes' : 'would come'} from its own rewards, the rest from the level and the luck of the other agents.`
       : '';
   if (inflation >= NOTABLE || inflation <= 1 / NOTABLE) {
     const which = always
@@ -105,7 +105,7 @@ export function inflationAdvice(
       : '';
   return {
     says: `${explainInflation(agent, diagnosis, true)} ${type} judges it by the rewards of the others.`,
-    remedy: `advantage.type=drmas (or drmas-mean), which measures every agent by its own turns, may help; drmas ablate compares them.${larger}`,
+    remedy: `advantage.type=drmas, which measures every agent by its own turns, may help; drmas ablate compares them.${larger}`,
   };
 }
 
