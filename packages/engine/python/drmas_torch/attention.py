@@ -47,7 +47,9 @@ def doubled(count: int, least: int) -> int:
 
 
 def masked_softmax(scores: Tensor, hides: Tensor, scale: float) -> Tensor:
-    return torch.softmax((scores.float() * scale).masked_fill(hides, -torch.inf), -1).to(scores.dtype)
+    """A row that sees nothing, as that of a slot which nobody uses may, gets finite numbers: a cache keeps them."""
+    least = torch.finfo(torch.float32).min
+    return torch.softmax((scores.float() * scale).masked_fill(hides, least), -1).to(scores.dtype)
 
 
 def attend(

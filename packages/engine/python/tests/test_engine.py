@@ -21,7 +21,7 @@ from torch._dynamo.testing import CompileCounter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from drmas_torch.adapters import AdapterBank, adapter_adds
-from drmas_torch.attention import BLOCK, Cache, tree_blocks
+from drmas_torch.attention import BLOCK, Cache, masked_softmax, tree_blocks
 from drmas_torch.config import AdapterSettings, Config, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
@@ -332,6 +332,35 @@ class Sampling(unittest.TestCase):
                     self.assertTrue(all(math.isnan(logprobs[-1]) for _, logprobs in answers.values()))
             found.append(answers)
         self.assertEqual(found[0], found[1])
+
+    def test_a_slot_whose_window_lies_outside_what_a_tick_reads_stays_finite(self) -> None:
+        """The first request ends far on, and its slot is advanced while a short one runs. The third goes on from it."""
+        base = decoder(slidingWindow={'positions': 5, 'layers': [0]})
+        sampler = Sampler(place(), base, 8, None, lambda *_: None)
+        sampler.load(0, 0, None)
+
+        def answer(number: int, prompt: np.ndarray, most: int) -> tuple[list[int], list[float]]:
+            sampler.submit(request(number, prompt, maxTokens=most), 0)
+            found = []
+            while sampler.busy:
+                found += sampler.step()
+            return found[0].tokens, found[0].logprobs
+
+        prompt = np.arange(100, dtype=np.int32)
+        first = answer(1, prompt, 12)[0]
+        answer(2, np.arange(200, 220, dtype=np.int32), 12)
+        answer(3, np.concatenate((prompt, first, [7, 8])).astype(np.int32), 12)
+        kept = [tensor for tensors in sampler._cache.layers for tensor in tensors]
+        self.assertTrue(all(bool(torch.isfinite(tensor).all()) for tensor in kept))
+
+    def test_a_row_that_sees_something_gets_the_bits_of_a_mask_without_end(self) -> None:
+        random = torch.Generator().manual_seed(1)
+        for scale in (1, 1e4, 1e30):
+            scores = torch.randn(64, 200, generator=random) * scale
+            hides = torch.rand(64, 200, generator=random) < 0.9
+            hides[:, 3] = False
+            wanted = torch.softmax((scores * 0.3).masked_fill(hides, -torch.inf), -1)
+            self.assertTrue(torch.equal(masked_softmax(scores, hides, 0.3), wanted))
 
     def test_draws_follow_the_distribution(self) -> None:
         random = np.random.default_rng(9)
