@@ -362,6 +362,22 @@ class Sampling(unittest.TestCase):
             wanted = torch.softmax((scores * 0.3).masked_fill(hides, -torch.inf), -1)
             self.assertTrue(torch.equal(masked_softmax(scores, hides, 0.3), wanted))
 
+    def test_keys_of_a_cache_that_nobody_asks_for_reach_nobody(self) -> None:
+        base, sequence = decoder(), np.arange(40, dtype=np.int32)
+        cache = Cache(base.config, CPU, torch.float32)
+        cache.resize(4, 64)
+        where = on_flex()
+        tree = Tree([sequence[20:]], before=20)
+        packed = where.packed(base.config, [tree], [[3]], [-1])
+        for spoilt in (0.0, math.nan):
+            for tensors in cache.layers:
+                for tensor in tensors:
+                    tensor[0] = spoilt
+            tokens, positions, mixer = where.mixer(base.config, packed, packed.numbers, cache)
+            with torch.no_grad():
+                hidden = base.hidden(tokens, positions, mixer)
+            self.assertTrue(bool(torch.isfinite(hidden[: tree.rows]).all()))
+
     def test_draws_follow_the_distribution(self) -> None:
         random = np.random.default_rng(9)
         logits = torch.from_numpy(random.normal(0, 2, 600).astype(np.float32)).expand(20_000, -1)
