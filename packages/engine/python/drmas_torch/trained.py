@@ -135,7 +135,8 @@ def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slic
         copies = [(part.flat.clone(), part.optimizer.copy()) for part in parts] if settings.get('undoNonFinite') else []
         try:
             for part in parts:
-                _update(part, settings['optimizer'], scale, slices or [Slice(0, part.flat.numel(), 1)])
+                changed = [Slice(0, part.flat.numel(), 1)] if slices is None else slices
+                _update(part, settings['optimizer'], scale, changed)
             for part in parts:
                 part.require_finite(False)
         except NonFinite:

@@ -31,7 +31,7 @@ from drmas_torch.head import TokenScores
 from drmas_torch.place import Packed, Place
 from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
-from drmas_torch.trained import NonFinite, Trained
+from drmas_torch.trained import NonFinite, Trained, clipped_step
 from drmas_torch.tree import Tree, groups_of
 
 CPU = torch.device('cpu')
@@ -459,6 +459,14 @@ class Learning(unittest.TestCase):
             trained.flat[700] = value
             with self.assertRaisesRegex(NonFinite, f'a weight of b is {name}'):
                 trained.require_finite(False)
+
+    def test_rates_of_zero_change_no_weight(self) -> None:
+        trained = Trained(torch.ones(10), [('a', (10,))])
+        trained.gradient.fill_(1)
+        optimizer: Any = {'type': 'sgd', 'learningRate': 0.1, 'momentum': 0, 'nesterov': False, 'weightDecay': 0.1}
+        found = clipped_step([trained], {'optimizer': optimizer, 'clipNorm': 0}, [])
+        self.assertEqual(found, {'applied': True, 'norm': 0.0})
+        self.assertTrue(torch.equal(trained.flat, torch.ones(10)))
 
 
 class Calls(unittest.TestCase):
