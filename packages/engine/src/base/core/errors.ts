@@ -268,14 +268,29 @@ export class ArgumentError extends DrmasError {
   readonly exitCode = 2;
 }
 
+/** Fields of thrown objects that tell a cause. Others, such as headers, may hold keys. */
+const TELLING = ['name', 'code', 'status', 'statusCode', 'type', 'error', 'detail', 'reason'];
+
 /** The message of any thrown value, even of one that cannot be read. */
 export function messageOf(error: unknown): string {
   try {
-    return String(error instanceof Error ? error.message : error);
+    if (error instanceof Error) return String(error.message);
+    const text = String(error);
+    if (typeof error !== 'object' || error === null || !/^\[object \w+\]$/.test(text)) return text;
+    // Clients throw plain objects, whose text would be [object Object].
+    const { message, ...fields } = error as Readonly<Record<string, unknown>>;
+    if (typeof message === 'string' && message !== '') return message;
+    const told = TELLING.filter((name) => ['string', 'number'].includes(typeof fields[name]));
+    if (told.length > 0) return told.map((name) => `${name} ${fields[name]}`).join(', ');
+    const names = Object.keys(fields);
+    return names.length === 0 ? text : `an object with the fields ${names.slice(0, MOST_FIELDS).join(', ')}`;
   } catch {
     return 'the thrown value cannot be read';
   }
 }
+
+/** The most fields of a thrown object that a message names. */
+const MOST_FIELDS = 8;
 
 /** The messages of an error and of its causes. Clients report "fetch failed", and the cause gives the reason. */
 export function reasonOf(error: unknown): string {

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { messageOf } from './errors.js';
+
+describe('the message of a thrown value', () => {
+  const unreadable = {
+    get message() {
+      throw new Error('no');
+    },
+  };
+  it.each<[string, unknown, string]>([
+    ['an error', new TypeError('no such field'), 'no such field'],
+    ['a text', 'slow down', 'slow down'],
+    ['null', null, 'null'],
+    ['an object with a message', { code: 429, message: 'slow down' }, 'slow down'],
+    ['an object that tells a code', { status: 429, headers: { authorization: 'sk-1' } }, 'status 429'],
+    [
+      'an object of other fields',
+      { headers: { authorization: 'sk-1' }, body: {} },
+      'an object with the fields headers, body',
+    ],
+    ['an empty object', {}, '[object Object]'],
+    ['an object with a text of its own', { toString: () => 'own text' }, 'own text'],
+    ['an object that cannot be read', unreadable, 'the thrown value cannot be read'],
+  ])('%s', (_, thrown, message) => {
+    expect(messageOf(thrown)).toBe(message);
+  });
+});
