@@ -258,6 +258,17 @@ const cases: Readonly<Record<string, Planted>> = {
     training: { steps: 8, filter: { type: 'equal-outcomes' } },
     said: { 'nothing-learnt': new RegExp(`training\\.filter left none of 4 groups: .*${tooEasy.source}`) },
   },
+  'a play that returns nothing': {
+    play: async ({ solver }, question) => void (await solver(question)) as never,
+    reward: (right, played) => Number((played as Played | undefined)?.one === right),
+    said: { 'outcome.missing': /`play` returned nothing in 32 of 32 episodes.*`return` it/, 'nothing-learnt': tooHard },
+  },
+  'a client that throws a plain object': {
+    play: async () => {
+      throw { code: 429, message: 'slow down' };
+    },
+    said: { 'evaluation.failures': /\(error\) slow down/, end: /\(error\) slow down/ },
+  },
   'a reward that depends on the task alone': {
     reward: (right) => ({ a: 0, b: 0.25, c: 0.5, d: 1 })[right],
     said: {

@@ -55,6 +55,20 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
 }
 
 /**
+ * A warning if `play` returns nothing and all episodes earn the same: a `return` is probably missing. It is given in
+ * the first step. The reward of some teams reads the turns alone, and differs.
+ */
+export function missingOutcomes({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+  const whole = wholeEpisodes(all);
+  const [first] = whole;
+  if (step !== 1 || first === undefined || whole.every(({ turns }) => turns.length === 0)) return [];
+  const { team } = first.score;
+  if (whole.some(({ outcome, score }) => outcome !== undefined || score.team !== team)) return [];
+  const message = `step 1: \`play\` returned nothing in ${whole.length} of ${whole.length} episodes, and all of them earn ${significant(team)}. If the team's reward reads the outcome, \`return\` it at the end of \`play\``;
+  return [{ type: 'warning', code: 'outcome.missing', step, message }];
+}
+
+/**
  * Warnings if a failed episode earns more than the mean of the other episodes: policies learn to fail. A failed episode
  * earns 0 for the team, and the same for each agent with a reward of its own. They are given in the first step, before
  * the cost of calls, which a failed episode pays too.

@@ -14,6 +14,7 @@ import {
   estimatorHints,
   failureRewards,
   gapWarnings,
+  missingOutcomes,
   opposedRewards,
   partWarnings,
   unheardTeam,
@@ -101,7 +102,8 @@ function judgeStep(
     ...gapWarnings(played, updates, training.logprobGap),
     ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),
   ];
-  return { events: [...events, ...silence, ...hints], fatal };
+  // A missing outcome explains why nothing is learnt.
+  return { events: [...events, ...missingOutcomes(played), ...silence, ...hints], fatal };
 }
 
 /** The events that record a step: one for each episode that failed, then the step itself. */
