@@ -29,6 +29,17 @@ it('finds nothing if nothing changes, and ignores changes by learning itself', (
   expect(patientZero([])).toBeUndefined();
 });
 
+it('takes no norm of a step without learning for the first norm of an agent', () => {
+  const silent = { gradientNorm: 0, maxAbsAdvantage: 0 };
+  for (const quiet of [1, 4, 6, 12]) {
+    const crossings = firstCrossings(
+      steps(40, (n) => ({ verifier: n <= quiet ? silent : {}, solver: { invalid: n >= 25 ? 0.5 : 0 } })),
+    );
+    expect(crossings.map(({ agent, sign }) => `${agent} ${sign}`)).toEqual(['solver invalid']);
+    expect(patientZero(crossings)?.agent).toBe('solver');
+  }
+});
+
 it('orders first crossings by their steps, and names the agent with the first trouble', () => {
   const crossings = firstCrossings(
     steps(40, (n) => ({

@@ -2,7 +2,7 @@
  * Finds the agent in which a run's trouble began: the order in which the agents' measurements left their first values.
  */
 import type { AgentStep, RunStarted, Step } from '@drmas/engine/events';
-import { percent, significant } from '@drmas/engine/host';
+import { percent, ROUNDING, significant } from '@drmas/engine/host';
 import { finite, mean } from '@drmas/engine/math';
 import type { Headline } from '@drmas/engine/nouns';
 
@@ -279,17 +279,21 @@ function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'
   return [...crossings.values()];
 }
 
-/** The means of each measurement. Values that are absent or not finite are ignored. */
+/**
+ * The means of each measurement. Values that are absent or not finite are ignored, and so are norms and advantages of
+ * steps in which the agent learnt nothing: they are 0, and all others are far above.
+ */
 function averaged(readings: readonly Pick<AgentStep, keyof StepReading>[]): StepReading {
-  const of = (key: keyof StepReading) => {
-    const values = finite(readings.flatMap((reading) => reading[key] ?? []));
+  const learning = readings.filter(({ maxAbsAdvantage }) => maxAbsAdvantage >= ROUNDING);
+  const of = (key: keyof StepReading, among = readings) => {
+    const values = finite(among.flatMap((reading) => reading[key] ?? []));
     return values.length === 0 ? Number.NaN : mean(values);
   };
   return {
     rewardMean: of('rewardMean'),
     rewardStd: of('rewardStd'),
-    gradientNorm: of('gradientNorm'),
-    maxAbsAdvantage: of('maxAbsAdvantage'),
+    gradientNorm: of('gradientNorm', learning),
+    maxAbsAdvantage: of('maxAbsAdvantage', learning),
     entropy: of('entropy'),
     invalid: of('invalid'),
   };
