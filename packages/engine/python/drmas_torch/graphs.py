@@ -1,14 +1,16 @@
 """Passes as CUDA graphs. To start a kernel costs the host more than the kernel of a small model costs the card, and a
 pass of such a model starts thousands; a graph starts them all at once.
 
-The first pass of a size runs as it is, which compiles and chooses kernels. The second one is recorded. From then on the
-record is repeated, at the same addresses, if it gave what the pass itself gives.
+The first passes of a size run as they are, which compiles and chooses kernels. The third one is recorded. From then on
+the record is repeated, at the same addresses. A record of what can run twice is first compared with the pass itself:
+its result, and its gradient if it has one.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,14 +24,19 @@ ALIKE = 0.02
 MOST_KEPT = 128
 """An owner keeps so many records, those that were used last: each takes memory of the card and of the host."""
 
-ROOM = 3
-"""A pass is recorded if there is room for so many: the record, a pass of another size that runs as it is, and more."""
+ROOM = 2
+"""A pass is recorded if there is room for so many: the record, and a pass that runs as it is."""
+
+FIRST, AGAIN = 2, 16
+"""A size is recorded after so many passes that ran as they were: few sizes come so often. After a refusal it is tried
+again when the passes are so many times as many, since memory may be free by then, or weights finite."""
 
 NOTHING = torch.zeros(0)
 """The numbers of a pass that reads none."""
 
-Work = Callable[[Tensor], Any]
-"""A pass over numbers on the device. It reads all else where it lay when it was recorded."""
+Work = Callable[..., Any]
+"""A pass over numbers on the device, and over leaves that learn. It reads all else where it lay when it was
+recorded."""
 
 
 class Memory:
@@ -37,27 +44,30 @@ class Memory:
 
     def __init__(self) -> None:
         self._pool: Any = None
+        self._anchor: Any = None
+        self.made = self.refused = 0
+        """So many passes were recorded, and so many were not."""
 
     def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
         """What repeats the work, which need not run now. Its result is good until the next record is repeated. With
         leaves that learn, the result has a gradient with respect to them."""
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
         kept, stream = numbers.clone(), torch.cuda.current_stream()
         try:
+            pool = self._shared(numbers)
             if leaves:
-                # No warm-up: the first pass of this size was one, and here it would take a stream of its own.
-                trained: Any = torch.cuda.make_graphed_callables(
-                    lambda numbers, *_: work(numbers),
-                    (kept, *leaves),
-                    num_warmup_iters=0,
-                    allow_unused_input=True,
-                    pool=self._pool,
+                # Autograd remembers of a leaf the stream that used it first, and a capture may not wait for another
+                # one. So what is captured has leaves of its own, which lie where the real ones lie.
+                aliases = [leaf.detach().requires_grad_() for leaf in leaves]
+                # No warm-up: passes of this size have run, and here one would take a stream of its own.
+                return torch.cuda.make_graphed_callables(
+                    work, (kept, *aliases), num_warmup_iters=0, allow_unused_input=True, pool=pool
                 )
-                return lambda numbers: trained(numbers, *leaves)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
+            with torch.cuda.graph(graph, pool=pool):
                 result = work(kept)
+        except Exception:
+            self._end_broken()
+            raise
         finally:
             torch.cuda.set_stream(stream)  # a capture that fails may stay on its own
 
@@ -67,6 +77,26 @@ class Memory:
             return result
 
         return repeat
+
+    def _shared(self, numbers: Tensor) -> Any:
+        """The pool of all graphs. It ends with its last graph, and what libraries keep in it could then break the next
+        capture. So a graph of one number stays."""
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+            anchor, number = torch.cuda.CUDAGraph(), numbers.new_zeros(1)
+            with torch.cuda.graph(anchor, pool=self._pool):
+                number.zero_()
+            self._anchor = anchor, number
+        return self._pool
+
+    def _end_broken(self) -> None:
+        """A capture that broke leaves its pool recording, so that no other can begin there: later ones get another
+        pool. One that failed otherwise has ended, and its pool is in order."""
+        try:
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self._pool)
+        except RuntimeError:
+            return
+        self._pool = self._anchor = None
 
     def taken(self) -> int:
         """The bytes that tensors have now."""
@@ -86,14 +116,40 @@ class Unlike(Exception):
     """A record does not give what its pass gives."""
 
 
-@torch.no_grad()
-def require_alike(record: Work, work: Work, numbers: Tensor) -> None:
+def require_alike(record: Work, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> None:
     """@throws Unlike"""
-    found, wanted = record(numbers), work(numbers)
-    if isinstance(wanted, Tensor):
-        apart, size = float((found.float() - wanted.float()).norm()), float(wanted.float().norm())
-        if not apart <= ALIKE * size:
-            raise Unlike(f'it is {apart:.3g} away from a result of norm {size:.3g}')
+    with torch.set_grad_enabled(bool(leaves)):
+        found, wanted = record(numbers, *leaves), work(numbers, *leaves)
+    if not isinstance(wanted, Tensor):
+        return
+    _require_near('result', [found.detach()], [wanted.detach()])
+    if leaves:
+        slopes = torch.arange(wanted.numel(), device=wanted.device).cos().view_as(wanted).to(wanted.dtype)
+        gradients = (
+            torch.autograd.grad(each, leaves, slopes, allow_unused=True, materialize_grads=True)
+            for each in (found, wanted)
+        )
+        _require_near('gradient', *gradients)
+
+
+def _require_near(name: str, found: Sequence[Tensor], wanted: Sequence[Tensor]) -> None:
+    def norm(parts: Sequence[Tensor]) -> float:
+        return float(torch.stack([part.float().norm() for part in parts]).norm())
+
+    size = norm(wanted)
+    apart = norm([one.float() - other.float() for one, other in zip(found, wanted, strict=True)])
+    if not apart <= ALIKE * size:
+        raise Unlike(f'it is {apart:.3g} away from a {name} of norm {size:.3g}')
+
+
+@dataclass
+class Seen:
+    """A size that has come. `kept`: the bytes that its first pass kept. It is recorded after `wanted` passes that ran
+    as they were."""
+
+    kept: int
+    passes: int = 1
+    wanted: int = FIRST
 
 
 class Graphs:
@@ -102,49 +158,56 @@ class Graphs:
     def __init__(self, device: torch.device, memory: Memory | None) -> None:
         """Without memory, passes run as they are."""
         self.device, self.memory = device, memory
-        self._seen: dict[Hashable, int] = {}
-        """Of each size that has come, the bytes that its pass kept."""
-        self._made: dict[Hashable, Work | None] = {}
-        """What is recorded, the one used last at the end; None: it cannot be."""
+        self._seen: dict[Hashable, Seen] = {}
+        self._made: dict[Hashable, Work] = {}
+        """What is recorded, the one used last at the end."""
 
     def forget(self) -> None:
-        """What the graphs read and write has moved. So the next pass of each size runs as it is again."""
+        """What the graphs read and write has moved. So the next passes of each size run as they are again."""
         self._seen.clear()
         self._made.clear()
 
     def run(
         self, key: Hashable, numbers: Tensor, work: Work, leaves: Sequence[Tensor] = (), repeatable: bool = True
     ) -> Any:
-        """What the work makes of these numbers. Passes of one key differ in their numbers alone. `leaves`: what the
-        backward pass gives gradients to. `repeatable`: to run it twice gives the same."""
+        """What the work makes of these numbers and leaves. Passes of one key differ in their numbers alone. `leaves`:
+        what the backward pass gives gradients to. `repeatable`: to run it twice gives the same."""
         on_device = sent(numbers, self.device)
         if self.memory is None:
-            return work(on_device)
-        if key not in self._seen:
+            return work(on_device, *leaves)
+        seen = self._seen.get(key)
+        if seen is None:
             before = self.memory.taken()
-            result = work(on_device)
-            self._seen[key] = self.memory.taken() - before + sum(leaf.nbytes for leaf in leaves)
+            result = work(on_device, *leaves)
+            self._seen[key] = Seen(self.memory.taken() - before + sum(leaf.nbytes for leaf in leaves))
             return result
-        if key in self._made:
-            made = self._made.pop(key)
-        else:
+        made = self._made.pop(key, None)
+        if made is None and seen.passes >= seen.wanted:
             made = self._recorded(key, on_device, work, leaves, repeatable)
-            if len(self._made) == MOST_KEPT:
-                del self._made[next(iter(self._made))]
+        if made is None:
+            seen.passes += 1
+            return work(on_device, *leaves)
+        if len(self._made) == MOST_KEPT:
+            del self._made[next(iter(self._made))]
         self._made[key] = made
-        return (made or work)(on_device)
+        return made(on_device, *leaves)
 
     def _recorded(
         self, key: Hashable, numbers: Tensor, work: Work, leaves: Sequence[Tensor], repeatable: bool
     ) -> Work | None:
+        memory, seen = self.memory, self._seen[key]
+        assert memory is not None
         try:
-            if self.memory is None or self.memory.free(recorded=True) < ROOM * self._seen[key]:
+            if memory.free(recorded=True) < ROOM * seen.kept:
                 raise RuntimeError('memory is scarce')
-            made = self.memory.record(work, numbers, leaves)
+            made = memory.record(work, numbers, leaves)
             if repeatable:
-                require_alike(made, work, numbers)
-            return made
+                require_alike(made, work, numbers, leaves)
         except (RuntimeError, Unlike) as error:  # memory, or an operation that cannot be recorded
+            memory.refused += 1
+            seen.wanted = AGAIN * seen.passes
             reason = str(error).partition('\n')[0]
-            print(f'a pass is not recorded, so it stays slow: {reason}. Its size is {key}', file=sys.stderr)
+            print(f'a pass is not recorded, so it stays slow for now: {reason}. Its size is {key}', file=sys.stderr)
             return None
+        memory.made += 1
+        return made

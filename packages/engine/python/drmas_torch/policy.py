@@ -111,12 +111,21 @@ class Policy:
         """What trains together."""
         return [self.trained]
 
-    def adds_of(self, agent: str) -> Adds | None:
+    def _reading(self, leaves: Sequence[Tensor], agent: str) -> tuple[Decoder, Adds | None]:
+        """The decoder, and what this agent's adapter adds to it, with these tensors for those that train; without any,
+        with the weights themselves."""
         if agent and agent not in self.adapters:
             raise ValueError(f"agent '{agent}' has no adapter: expected one of {', '.join(self.agents)}")
-        if agent not in self.adapters or self.settings is None:
-            return None
-        return adapter_adds(self.config, self.settings, self.adapters[agent])
+        of, adapter = self.decoder, self.adapters.get(agent)
+        if leaves:
+            given = dict(zip(self.trained.tensors, leaves, strict=True))
+            if of.tensors is self.trained.tensors:
+                of = Decoder(of.config, given, of.ropes, of.dtype, of.pieces)
+            if adapter is not None:
+                adapter = {name: given[f'{agent} {name}' if agent else name] for name in adapter}
+        if adapter is None or self.settings is None:
+            return of, None
+        return of, adapter_adds(self.config, self.settings, adapter)
 
     def slices(self, rates: dict[str, float] | None) -> list[Slice] | None:
         """The slices of the weights that a step with these rates of parts changes; None: all, at the settings' rate."""
@@ -160,6 +169,8 @@ class Policy:
                     more = len(scores[0]) - batch.count
                     upstreams = [sent(torch.from_numpy(np.pad(each, (0, more))), self.place.device) for each in slopes]
                     torch.autograd.backward(scores, upstreams)
+                # The next pass may be recorded, and needs the memory of this one.
+                del batch, scores
         finally:
             norms = [part.end_call(target) for part, target in zip(self.parts, targets, strict=True)]
         return rows, norms[0]
@@ -189,9 +200,10 @@ class Policy:
     def _hidden(self, tree: Tree, agent: str) -> Tensor:
         packed = self.place.packed(self.config, [tree])
 
-        def forward(numbers: Tensor) -> Tensor:
+        def forward(numbers: Tensor, *leaves: Tensor) -> Tensor:
             tokens, positions, mixer = self.place.mixer(self.config, packed, numbers)
-            return self.decoder.hidden(tokens, positions, mixer, self.adds_of(agent), self.place.recompute)
+            decoder, adds = self._reading(leaves, agent)
+            return decoder.hidden(tokens, positions, mixer, adds, self.place.recompute)
 
         if torch.is_grad_enabled():
             leaves = list(self.trained.tensors.values())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import unittest
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -13,11 +15,12 @@ import torch
 from torch import Tensor
 
 from drmas_torch import graphs as graphs_module
-from drmas_torch.decoder import Pieces
+from drmas_torch.decoder import Decoder, Pieces
 from drmas_torch.graphs import Graphs, Memory, Work
 from drmas_torch.place import Place
 from drmas_torch.policy import Policy
 from drmas_torch.sampler import Sampler
+from drmas_torch.trained import Trained
 
 from .test_engine import CPU, SETTINGS, adapted, decoder, request, samples, slopes
 
@@ -28,19 +31,23 @@ class Rerun(Memory):
     def __init__(self, restored: Callable[[], list[Tensor]] = list) -> None:
         super().__init__()
         self.restored, self.replays, self.spoils, self.room = restored, 0, False, 2**40
+        self.slope = 1.0
+        """The gradient of a record beside that of its pass."""
 
     def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
         kept = [tensor.clone() for tensor in self.restored()]
-        result = work(numbers)
+        result = work(numbers, *leaves)
         for tensor, before in zip(self.restored(), kept, strict=True):
             tensor.copy_(before)
 
-        def repeat(numbers: Tensor) -> Any:
+        def repeat(numbers: Tensor, *leaves: Tensor) -> Any:
             self.replays += 1
-            again = work(numbers)
+            again = work(numbers, *leaves)
             if not isinstance(again, Tensor):
                 return again
             again = again * 1.1 if self.spoils else again
+            if self.slope != 1:
+                again = again.detach() + self.slope * (again - again.detach())
             return again if leaves else result.copy_(again)
 
         return repeat
@@ -64,6 +71,69 @@ def on_card(memory: Memory | None = None) -> Place:
     return Place(CPU, 4096, Pieces(flex=dense), False, memory)
 
 
+def failing(_: Tensor) -> None:
+    raise RuntimeError('cannot be recorded')
+
+
+def leaves_of(tensor: Tensor) -> list[Tensor]:
+    """The leaves that a backward pass from here reaches."""
+    found, nodes, seen = [], [tensor.grad_fn], set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, 'variable'):
+            found.append(node.variable)
+        nodes += [each for each, _ in node.next_functions]
+    return found
+
+
+class Allocator:
+    """The pools of a card's graphs, as PyTorch keeps them. `breaks`: captures become invalid, and their end throws."""
+
+    def __init__(self) -> None:
+        self.pools, self.breaks, self.recording = 0, False, set[int]()
+        self.graphs: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def handle(self) -> int:
+        self.pools += 1
+        return self.pools
+
+    def graph(self) -> Any:
+        made = mock.Mock()
+        self.graphs.add(made)
+        return made
+
+    @contextmanager
+    def capture(self, graph: Any, pool: int) -> Iterator[None]:
+        if pool in self.recording:
+            raise RuntimeError('beginAllocateToPool: already recording to mempool_id')
+        self.recording.add(pool)
+        try:
+            yield
+        finally:
+            if self.breaks:
+                raise RuntimeError('operation failed due to a previous error during capture')
+            self.recording.remove(pool)
+
+    def end(self, device: int, pool: int) -> None:
+        if pool not in self.recording:
+            raise RuntimeError('endAllocatePool: not currently recording to mempool_id')
+        self.recording.remove(pool)
+
+    def __enter__(self) -> Allocator:
+        self._stack = ExitStack()
+        cuda = dict(graph_pool_handle=self.handle, CUDAGraph=self.graph, graph=self.capture, current_device=lambda: 0)
+        streams = dict(current_stream=mock.Mock(), set_stream=mock.Mock())
+        self._stack.enter_context(mock.patch.multiple(torch.cuda, **cuda, **streams))
+        self._stack.enter_context(mock.patch.object(torch._C, '_cuda_endAllocateToPool', self.end, create=True))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
 class Recorded(unittest.TestCase):
     def policies(self, memory: Memory) -> tuple[Policy, Policy]:
         base = decoder()
@@ -73,7 +143,7 @@ class Recorded(unittest.TestCase):
     def test_gradients_and_scores_are_those_of_the_pass(self) -> None:
         memory = Rerun()
         plain, policy = self.policies(memory)
-        for seed in (6, 7, 8, 9):  # trees of one size with other tokens
+        for seed in (6, 7, 8, 9, 10):  # trees of one size with other tokens
             some = samples(seed)
             wanted, found = plain.accumulate(some, slopes), policy.accumulate(some, slopes)
             for one, other in zip(wanted[0], found[0], strict=True):
@@ -93,7 +163,7 @@ class Recorded(unittest.TestCase):
             def free(self, recorded: bool) -> int:
                 return 2**40
 
-        calls = []
+        calls, seen = [], []
 
         def graphed(work: Any, inputs: tuple[Tensor, ...], **settings: Any) -> Any:
             """What `torch.cuda.make_graphed_callables` gives, as far as a processor can do it."""
@@ -112,6 +182,7 @@ class Recorded(unittest.TestCase):
                 def backward(ctx: Any, *upstream: Tensor) -> Any:
                     with torch.enable_grad():
                         out = work(*inputs)
+                    seen.append({id(leaf) for leaf in leaves_of(out)})
                     found = iter(torch.autograd.grad(out, learning, upstream, allow_unused=True))
                     return tuple(next(found) if each.requires_grad else None for each in inputs)
 
@@ -119,22 +190,75 @@ class Recorded(unittest.TestCase):
 
         plain, policy = self.policies(Card())
         cuda = dict(graph_pool_handle=lambda: 'pool', current_stream=mock.Mock(), set_stream=mock.Mock())
-        with mock.patch.multiple(torch.cuda, make_graphed_callables=graphed, **cuda):
-            for seed in (6, 7, 8):
+        anchored = dict(CUDAGraph=mock.Mock(), graph=mock.MagicMock())
+        with mock.patch.multiple(torch.cuda, make_graphed_callables=graphed, **cuda, **anchored):
+            for seed in (6, 7, 8, 10):
                 plain.accumulate(samples(seed), slopes)
                 policy.accumulate(samples(seed), slopes)
         self.assertEqual(calls, [{'num_warmup_iters': 0, 'allow_unused_input': True, 'pool': 'pool'}])
         self.assertTrue(torch.equal(plain.trained.gradient, policy.trained.gradient))
+        # Autograd would wait in a capture for the stream on which it met the real leaves.
+        real = {id(leaf) for leaf in policy.trained.tensors.values()}
+        self.assertTrue(seen and all(each and not each & real for each in seen))
+
+    def test_a_pass_of_a_whole_decoder_reads_the_leaves_that_it_is_given(self) -> None:
+        model = decoder()
+        flat = torch.cat([tensor.reshape(-1) for tensor in model.tensors.values()])
+        trained = Trained(flat, model.config.shapes())
+        whole = Decoder(model.config, trained.tensors, model.ropes, model.dtype, model.pieces)
+        policy = Policy(on_card(), whole, trained)
+        aliases = [tensor.detach().requires_grad_() for tensor in trained.tensors.values()]
+        reading, adds = policy._reading(aliases, '')
+        self.assertIsNone(adds)
+        self.assertEqual([id(tensor) for tensor in reading.tensors.values()], [id(alias) for alias in aliases])
+        self.assertIs(policy._reading((), '')[0], whole)
+
+    def test_a_micro_batch_is_gone_before_the_next_one_runs(self) -> None:
+        policy = adapted(decoder(), 2, rows=40)
+        alive: list[list[bool]] = []
+        hiddens: list[weakref.ref[Tensor]] = []
+        forward = policy._hidden
+
+        def hidden(*given: Any) -> Tensor:
+            alive.append([ref() is not None for ref in hiddens])
+            out = forward(*given)
+            hiddens.append(weakref.ref(out))
+            return out
+
+        with mock.patch.object(policy, '_hidden', hidden):
+            policy.accumulate(samples(5), slopes)
+        self.assertGreater(len(alive), 2)
+        self.assertFalse(any(any(each) for each in alive))
 
     def test_a_record_that_differs_is_not_used(self) -> None:
         memory = Rerun()
         memory.spoils = True
         plain, policy = self.policies(memory)
-        for seed in (6, 7, 8):
+        for seed in (6, 7, 8, 10):
             some = samples(seed)
             for one, other in zip(plain.accumulate(some, slopes)[0], policy.accumulate(some, slopes)[0], strict=True):
                 np.testing.assert_array_equal(one, other)
-        self.assertEqual(memory.replays, 1)
+        self.assertEqual((memory.replays, memory.made, memory.refused), (1, 0, 1))
+
+    def test_a_record_whose_gradient_differs_is_not_used(self) -> None:
+        for slope, made in ((1.1, 0), (1.001, 1)):
+            memory = Rerun()
+            memory.slope = slope
+            policy = self.policies(memory)[1]
+            for seed in (6, 7, 8, 10):
+                policy.accumulate(samples(seed), slopes)
+            self.assertEqual((memory.made, memory.refused), (made, 1 - made))
+
+    def test_a_size_that_was_refused_is_recorded_when_its_cause_is_gone(self) -> None:
+        memory = Rerun()
+        memory.room = -1
+        graphs, first = Graphs(CPU, memory), graphs_module.AGAIN * graphs_module.FIRST
+        for number in range(first + 2):
+            graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
+            if number == 5:
+                memory.room = 2**40
+        self.assertEqual((memory.made, memory.refused), (1, 1))
+        self.assertEqual(memory.replays, 3)
 
     def test_what_cannot_be_recorded_runs_as_it_is(self) -> None:
         class Refusing(Rerun):
@@ -154,7 +278,7 @@ class Recorded(unittest.TestCase):
         memory = Rerun()
         graphs = Graphs(CPU, memory)
         with mock.patch.object(graphs_module, 'MOST_KEPT', 2):
-            for key in 'aabbaccabc':
+            for key in 'aaabbbacccabc':
                 self.assertEqual(int(graphs.run(key, torch.tensor([3]), lambda numbers: numbers + 1)), 4)
         self.assertEqual(list(graphs._made), ['b', 'c'])
 
@@ -162,12 +286,12 @@ class Recorded(unittest.TestCase):
         memory = Rerun()
         graphs = Graphs(CPU, memory)
         replays = []
-        for moves in (False, False, True, False):
+        for moves in (False, False, False, True, False, False):
             if moves:
                 graphs.forget()
             graphs.run('a', torch.tensor([1]), lambda numbers: numbers + 1)
             replays.append(memory.replays)
-        self.assertEqual(replays, [0, 2, 2, 4])  # a record is tried once before it is used
+        self.assertEqual(replays, [0, 0, 2, 2, 2, 4])  # a record is tried once before it is used
 
     def test_a_recording_that_fails_gives_the_stream_back(self) -> None:
         streams = ['default']
@@ -177,13 +301,36 @@ class Recorded(unittest.TestCase):
             streams.append('of recording')
             yield  # PyTorch does not come to the line that goes back, if the end of a recording throws
 
-        def failing(_: Tensor) -> None:
-            raise RuntimeError('cannot be recorded')
-
         cuda = dict(graph=graph, CUDAGraph=mock.Mock(), graph_pool_handle=mock.Mock(), set_stream=streams.append)
-        with mock.patch.multiple(torch.cuda, current_stream=lambda: streams[-1], **cuda):
+        with mock.patch.multiple(torch.cuda, current_stream=lambda: streams[-1], current_device=lambda: 0, **cuda):
             self.assertRaises(RuntimeError, Memory().record, failing, torch.zeros(1), ())
         self.assertEqual(streams[-1], 'default')
+
+    def test_a_capture_that_breaks_leaves_a_pool_for_the_next_one(self) -> None:
+        with Allocator() as card:
+            memory = Memory()
+            first = memory.record(torch.neg, torch.zeros(1), ())
+            self.assertEqual(card.pools, 1)
+            # One that fails in order leaves its pool as it is.
+            self.assertRaises(RuntimeError, memory.record, failing, torch.zeros(1), ())
+            memory.record(torch.neg, torch.zeros(1), ())
+            self.assertEqual(card.pools, 1)
+            card.breaks = True
+            self.assertRaises(RuntimeError, memory.record, torch.neg, torch.zeros(1), ())
+            self.assertEqual(card.recording, set())
+            card.breaks = False
+            memory.record(torch.neg, torch.zeros(1), ())
+            self.assertEqual(card.pools, 2)
+            del first
+
+    def test_a_pool_outlives_its_last_record(self) -> None:
+        with Allocator() as card:
+            memory = Memory()
+            record = memory.record(torch.neg, torch.zeros(1), ())
+            self.assertEqual(len(card.graphs), 2)
+            del record
+            gc.collect()
+            self.assertEqual(len(card.graphs), 1)
 
     def test_what_graphs_have_taken_is_free_for_records_alone(self) -> None:
         segments = [
