@@ -46,10 +46,20 @@ def doubled(count: int, least: int) -> int:
     return max(least, 1 << max(0, count - 1).bit_length())
 
 
-def masked_softmax(scores: Tensor, hides: Tensor, scale: float) -> Tensor:
+def wide_product(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b [..., N, M] in float32. A card sums in float32, and rounds the result to narrow numbers unless it is
+    asked not to."""
+    if a.device.type != 'cuda' or a.dtype == torch.float32 or not hasattr(torch.ops.aten.bmm, 'dtype'):
+        return (a @ b).float()
+    if a.dim() == 2:
+        return torch.mm(a, b, out_dtype=torch.float32)
+    return torch.bmm(a.flatten(0, -3), b.flatten(0, -3), out_dtype=torch.float32).unflatten(0, a.shape[:-2])
+
+
+def masked_softmax(scores: Tensor, hides: Tensor, scale: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """A row that sees nothing, as that of a slot which nobody uses may, gets finite numbers: a cache keeps them."""
     least = torch.finfo(torch.float32).min
-    return torch.softmax((scores.float() * scale).masked_fill(hides, least), -1).to(scores.dtype)
+    return torch.softmax((scores * scale).masked_fill(hides, least), -1).to(dtype)
 
 
 def attend(
@@ -69,7 +79,7 @@ def attend(
     count = rows.shape[2]
     if count < least:
         rows = F.pad(rows, (0, 0, 0, least - count))
-    out = softmax(rows @ k.transpose(-1, -2), hides, scale) @ v
+    out = softmax(wide_product(rows, k.transpose(-1, -2)), hides, scale, v.dtype) @ v
     return out[:, :, :count].reshape(batch, heads, n, -1, d).transpose(1, 2).reshape(q.shape)
 
 

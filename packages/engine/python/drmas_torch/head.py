@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .attention import wide_product
+
 BLOCK_LOGITS = 2**26
 COOLEST, HOTTEST = 1e-30, 1e30
 
@@ -23,7 +25,8 @@ def scale_of_scores(temperature: float) -> float:
 
 
 def logits_of(hidden: Tensor, output: Tensor) -> Tensor:
-    return (hidden @ output.t()).float()
+    """In float32: a narrow number type would round them by more than samplers and trainers may differ."""
+    return wide_product(hidden, output.t())
 
 
 class TokenScores(torch.autograd.Function):

@@ -23,7 +23,7 @@ from .config import AdapterSettings, sent, views
 from .decoder import Decoder
 from .draws import triangle_for
 from .graphs import NOTHING, Graphs
-from .head import scale_of_draws
+from .head import logits_of, scale_of_draws
 from .messages import Wanted
 from .place import Place
 from .slots import Slots
@@ -377,7 +377,7 @@ class Sampler:
         mixer = Mixer(config, attention, ancestors, cache, CacheRows(slice(None), slots, position))
         hidden = self.decoder.hidden(token, position, mixer, self.bank.adds(state['adapter']) if self.bank else None)
         uniforms = self._uniforms[:count].gather(1, position[:, None])[:, 0]
-        logits = hidden @ self.decoder.output.t()
+        logits = logits_of(hidden, self.decoder.output)
         how = state['scale'], state['top_k'], state['top_p'], filtered
         new, logprob = self.place.pieces.draw(logits, uniforms, *how, self._triangle)
         token.copy_(new)

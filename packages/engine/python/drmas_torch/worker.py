@@ -69,6 +69,7 @@ def place_of(device: torch.device, rows: int, recompute: bool) -> Place:
         device = torch.device('cuda', device.index or 0)
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         memory = Memory()
     return Place(device, rows, Pieces.on(device), recompute, memory)
 

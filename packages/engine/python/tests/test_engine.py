@@ -18,10 +18,11 @@ from unittest import mock
 import numpy as np
 import torch
 from torch._dynamo.testing import CompileCounter
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from drmas_torch.adapters import AdapterBank, adapter_adds
-from drmas_torch.attention import BLOCK, Cache, masked_softmax, tree_blocks
+from drmas_torch.attention import BLOCK, Cache, masked_softmax, tree_blocks, wide_product
 from drmas_torch.config import AdapterSettings, Config, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
@@ -225,6 +226,17 @@ class Attention(unittest.TestCase):
                 ends.append(value())
         measured, expected = (ends[0] - ends[1]) / (2 * step), float(gradient @ direction)
         self.assertLess(abs(measured - expected) / abs(expected), 2e-3)
+
+    def test_products_of_narrow_numbers_stay_wide_on_a_card(self) -> None:
+        """With tensors of a card that have no numbers."""
+        with FakeTensorMode():
+            narrow = dict(dtype=torch.bfloat16, device='cuda')
+            a, b, keys = (torch.empty(size, **narrow) for size in ((4, 8), (8, 6), (3, 2, 40, 8)))  # type: ignore
+            self.assertEqual((wide_product(a, b).dtype, wide_product(a, b).shape), (torch.float32, (4, 6)))
+            scores = wide_product(torch.empty(3, 2, 5, 8, **narrow), keys.narrow(2, 0, 20).transpose(-1, -2))  # type: ignore
+            self.assertEqual((scores.dtype, scores.shape), (torch.float32, (3, 2, 5, 20)))
+        a, b = torch.randn(3, 2, 5, 8), torch.randn(3, 2, 8, 20)
+        self.assertTrue(torch.equal(wide_product(a, b), a @ b))
 
 
 class Sampling(unittest.TestCase):
