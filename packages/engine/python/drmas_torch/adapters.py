@@ -37,13 +37,13 @@ def joined(
 
 
 def adapter_adds(config: Config, settings: AdapterSettings, tensors: dict[str, Tensor]) -> Adds:
-    """What one adapter adds. Its weights are float32; products are in the number type of x."""
+    """What one adapter adds, in place. Its weights are float32; products are in the number type of x."""
 
     def adds(layer: int, matrix: str, x: Tensor, y: Tensor) -> Tensor:
         if f'layers.{layer}.{matrix}.A' not in tensors:
             return y
         down, up = joined(config, settings, tensors, layer, matrix)
-        return torch.addmm(y, x @ down.to(x.dtype), up.to(x.dtype))
+        return y.addmm_(x @ down.to(x.dtype), up.to(x.dtype))
 
     return adds
 
@@ -100,7 +100,7 @@ class AdapterBank:
         torch._foreach_copy_(list(ups.values()), scaled)
 
     def adds(self, adapters: Tensor) -> Adds:
-        """What its adapter adds to each row: the one of this number [R], or none for -1."""
+        """What its adapter adds to each row, in place: the one of this number [R], or none for -1."""
         own: dict[int, Tensor] = {}
         for key, width in self._widths.items():
             if width not in own:
@@ -111,6 +111,6 @@ class AdapterBank:
             width = self._widths.get((layer, matrix))
             if width is None:
                 return y
-            return torch.addmm(y, (x @ self.A[layer, matrix]) * own[width], self.B[layer, matrix])
+            return y.addmm_((x @ self.A[layer, matrix]) * own[width], self.B[layer, matrix])
 
         return adds

@@ -23,7 +23,7 @@ from .draws import draw
 KINDS = 64
 
 Adds = Callable[[int, str, Tensor, Tensor], Tensor]
-"""From a layer, its matrix, x and their product to the product with what an adapter adds to it."""
+"""From a layer, its matrix, x and their product, which it may change, to that product with what an adapter adds."""
 
 
 class Ropes:

@@ -431,7 +431,8 @@ class Adapters(unittest.TestCase):
             product = torch.zeros(16, sum(size for _, size in base.config.matrix(1, matrix)[1]))
             both = bank.adds(places)(1, matrix, x, product)
             for slot, policy in enumerate(policies):
-                alone = adapter_adds(base.config, SETTINGS, policy.trained.tensors)(1, matrix, x, product)
+                adds = adapter_adds(base.config, SETTINGS, policy.trained.tensors)
+                alone = adds(1, matrix, x, torch.zeros_like(product))
                 self.assertTrue(torch.equal(both[places == slot], alone[places == slot]))
             self.assertEqual(float(both[places == -1].abs().max()), 0)
 
