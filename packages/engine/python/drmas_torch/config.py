@@ -174,8 +174,10 @@ def views(flat: Tensor, shapes: Shapes) -> dict[str, Tensor]:
 
 
 def sent(numbers: Tensor, device: torch.device) -> Tensor:
-    """On the device; a card goes on computing meanwhile."""
-    return numbers.to(device, non_blocking=device.type == 'cuda')
+    """On the device; a card goes on computing meanwhile, for which a copy must start from pinned memory."""
+    if device.type != 'cuda' or numbers.is_cuda or not numbers.numel():
+        return numbers.to(device)
+    return numbers.pin_memory().to(device, non_blocking=True)
 
 
 def widest(device: torch.device) -> torch.dtype:

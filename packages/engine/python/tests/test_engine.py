@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from drmas_torch.adapters import AdapterBank, adapter_adds
 from drmas_torch.attention import BLOCK, Cache, masked_softmax, tree_blocks, wide_product
-from drmas_torch.config import AdapterSettings, Config, size_of, views
+from drmas_torch.config import AdapterSettings, Config, sent, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
 from drmas_torch.engine import Engine
@@ -480,6 +480,15 @@ class Learning(unittest.TestCase):
         found = clipped_step([trained], {'optimizer': optimizer, 'clipNorm': 0}, [])
         self.assertEqual(found, {'applied': True, 'norm': 0.0})
         self.assertTrue(torch.equal(trained.flat, torch.ones(10)))
+
+
+class Copies(unittest.TestCase):
+    def test_what_goes_to_a_card_goes_from_pinned_memory(self) -> None:
+        card, numbers = torch.device('cuda'), mock.Mock(is_cuda=False)
+        self.assertIs(sent(numbers, card), numbers.pin_memory().to.return_value)
+        numbers.pin_memory().to.assert_called_once_with(card, non_blocking=True)
+        here = torch.ones(2)
+        self.assertIs(sent(here, CPU), here)
 
 
 class Calls(unittest.TestCase):
