@@ -22,7 +22,8 @@ record."""
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a packed batch: its rows, the keys before them that are read from a cache, and the keys that a cache keeps."""
+    """Of a packed batch: its rows, the keys before them that are read from a cache, and the keys that a cache keeps. On
+    a card the last are a power of 2 times the rows, so that few sizes are to compile and record."""
 
     rows: int
     before: int
@@ -84,7 +85,10 @@ class Place:
         first of them. `adapters`: those of the trees."""
         before, rows = sum(tree.before for tree in trees), sum(tree.rows for tree in trees)
         written = sum(len(path) for tree in trees for path in tree.paths) if slots else 0
-        sizes = Sizes(self.few(rows, ROWS), self.few(before, 1), self.few(written, 1), config.taps)
+        some = self.few(rows, ROWS)
+        if self.pieces.flex is not None and written:
+            written = some * doubled(-(-written // some), 1)
+        sizes = Sizes(some, self.few(before, 1), written, config.taps)
         numbers = np.zeros(size_of(sizes.shapes), np.int64)
         to = {name: part.numpy() for name, part in views(torch.from_numpy(numbers), sizes.shapes).items()}
         to['adapter'][:] = -1

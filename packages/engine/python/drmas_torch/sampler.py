@@ -38,7 +38,7 @@ COMPANY = 4
 costs."""
 
 GRAPH_ROWS, GRAPH_KEYS = 32, 256
-"""The fewest slots and positions of a cache that graphs read; a tick reads a multiple of so many positions."""
+"""The fewest slots and positions of a cache that graphs read; a tick reads a power of 2 of positions."""
 
 MOST_RECORDED = 4096
 """Prompts of more rows than so many take the card longer than the host."""
@@ -360,7 +360,7 @@ class Sampler:
         filtered = any(one.request.wanted['topK'] > 0 or one.request.wanted['topP'] < 1 for one in self._running)
         recorded = self.place.memory is not None
         count = min(cache.slots, doubled(highest, ROWS) if recorded else padded(highest, ROWS))
-        length = min(cache.capacity, padded(longest, GRAPH_KEYS if recorded else KEYS))
+        length = min(cache.capacity, doubled(longest, GRAPH_KEYS) if recorded else padded(longest, KEYS))
         key = count, length, filtered
         self._graphs.run(key, NOTHING, lambda _: self._tick(*key), repeatable=False)
         return self._state['token'][:count], self._state['logprob'][:count]

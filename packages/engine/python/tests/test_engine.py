@@ -490,6 +490,21 @@ class Copies(unittest.TestCase):
         here = torch.ones(2)
         self.assertIs(sent(here, CPU), here)
 
+    def test_sizes_of_prompts_on_a_card_are_few(self) -> None:
+        """Of prompts for one slot or several, that no one has read or that go on."""
+        where, random, sizes = on_flex(), np.random.default_rng(1), set()
+        config = decoder().config
+        for _ in range(300):
+            first = random.integers(0, 9, int(random.integers(1, 300)))
+            answers = [random.integers(0, 9, int(random.integers(1, 60))) for _ in range(int(random.integers(1, 9)))]
+            sequences = [np.concatenate((first, answer)).astype(np.int32) for answer in answers]
+            packed = where.packed(config, [Tree(sequences)], [list(range(len(sequences)))], [0])
+            writes = views(packed.numbers, packed.sizes.shapes)['writes']
+            places = {(slot, place) for _, slot, place in writes.t().tolist()}
+            self.assertEqual(len(places), sum(map(len, sequences)))
+            sizes.add(packed.sizes)
+        self.assertLess(len(sizes), 16)
+
 
 class Calls(unittest.TestCase):
     def two_policies(self) -> Engine:
