@@ -1,12 +1,13 @@
 """What the engine on PyTorch does on a card, in minutes: `python3 research/bench/card/card.py --seconds 400 --out FOLDER`.
 
-Parts: `check` (gradients by FlexAttention beside sequences that attend by themselves; the same step twice), `decode`
-(milliseconds a tick with all rows in use, tokens a second with refill, the limit of the card's memory), `kernels` (how
-many a tick launches in a layer, and beside the layers), `train` (rows
-of a step and rows with nothing in common), `gap` (sampler beside trainer), `publish`, and the peers transformers and
-PEFT where they are installed. Each result is a line of JSON in FOLDER/card.jsonl at once. The script stops at its
-limit with what it has. It needs torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a
-card.
+Parts: `check` (gradients by FlexAttention beside sequences that attend by themselves; the same step several times;
+groups of one size; a cache that grows between records), `launch` (what a kernel costs the host, by itself and in a
+graph), `train` (rows of a step and rows with nothing in common), `decode` (milliseconds a tick with all rows in use,
+tokens a second with refill, the limit of the card's memory), `kernels` (how many a tick launches in a layer, and beside
+the layers), `gap` (sampler beside trainer), `publish`, and the peers transformers and PEFT where they are installed.
+Milliseconds are those of passes that were recorded before. `records_made` and `records_refused` count from the
+beginning of a shape. Each result is a line of JSON in FOLDER/card.jsonl at once. The script stops at its limit with
+what it has. It needs torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a card.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -90,7 +91,7 @@ ROWS = {
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument('--device', default='cuda')
 options.add_argument('--shapes', default='smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b,qwen3-4b')
-options.add_argument('--parts', default='check,decode,kernels,train,gap,publish,peers')
+options.add_argument('--parts', default='check,launch,train,decode,kernels,gap,publish,peers')
 options.add_argument('--seconds', type=float, default=400)
 options.add_argument('--out', default='.')
 given = options.parse_args()
@@ -131,6 +132,33 @@ def seconds_of(work: Callable[[], object], least: float = 1.0, most: int = 100) 
         wait()
         runs.append(time.perf_counter() - at)
     return float(np.median(runs))
+
+
+ROUNDS = 4
+"""A size is recorded when it comes for the third time; the fourth time shows what the record takes."""
+
+
+def records(place: Place) -> dict[str, int]:
+    memory = place.memory
+    return {} if memory is None else {'records_made': memory.made, 'records_refused': memory.refused}
+
+
+def settle(work: Callable[[], object], place: Place) -> None:
+    """Runs the work until nothing of it is recorded any more."""
+    for turn in range(2 * ROUNDS if on_card else 1):
+        before = records(place)
+        work()
+        if turn >= ROUNDS - 1 and records(place) == before:
+            break
+    wait()
+
+
+def memory_taken() -> dict[str, float]:
+    """At most since the last reset: by tensors, and by PyTorch, which keeps memory for later tensors and graphs."""
+    if not on_card:
+        return {}
+    most = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+    return {name: round(size / 1e9, 2) for name, size in zip(('peak_GB', 'reserved_GB'), most, strict=True)}
 
 
 def attempt(part: str, work: Callable[[], object], **about: Any) -> None:
@@ -221,15 +249,39 @@ def check() -> None:
         return found
 
     alone = gradients(Place(device, 8192, Pieces(), False), [[sample] for sample in samples], 1)[0]
-    # On a card the second pass is recorded and the third repeats the record.
-    found = gradients(place, [samples], 3)
+    found = gradients(place, [samples], ROUNDS if on_card else 3)
+    # Two groups of one size in a call: the second one is recorded after the first one has learnt.
+    small = place_of(device, 512, False)
+    groups = groups_of([sample.read for sample in samples], small.rows)
+    of_groups = gradients(small, [samples], ROUNDS if on_card else 1)
     note(
         'check',
         tree_beside_apart=float((found[0] - alone).norm() / alone.norm()),
         repeats_equal=all(torch.equal(one, found[0]) for one in found),
         flex=place.pieces.flex is not None,
+        groups=len(groups),
+        groups_beside_apart=max(float((one - alone).norm() / alone.norm()) for one in of_groups),
+        **records(small),
     )
-    gap('check', base, place)
+    # Longer prompts let the cache grow, and all that was recorded is recorded anew.
+    gap('check', base, place, (64, 300, 64) if on_card else (64, 150))
+
+
+def launch() -> None:
+    """What it takes to start a kernel that does next to nothing, alone and as a node of a graph."""
+    count, number = 1000, torch.zeros(1, device=device)
+
+    def alone() -> None:
+        for _ in range(count):
+            number.add_(1)
+
+    found = {'eager_us': round(1e6 * seconds_of(alone, 0.2) / count, 3)}
+    if on_card:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            alone()
+        found['node_us'] = round(1e6 * seconds_of(graph.replay, 0.2) / count, 3)
+    note('launch', **found)
 
 
 def request(number: int, prompt: np.ndarray, most: int) -> Request:
@@ -258,10 +310,14 @@ def decode(name: str, base: Decoder, place: Place) -> None:
             def fresh(random: np.random.Generator = random, rows: int = rows) -> list[np.ndarray]:
                 return [random.integers(0, c.vocab_size, PROMPT).astype(np.int32) for _ in range(rows)]
 
-            # The first round compiles, the second one records: both belong to the beginning of a run.
+            # The first rounds compile and record, which belongs to the beginning of a run.
             firsts: list[float] = []
             ticks: list[float] = []
-            for _ in range(3 if on_card else 1):
+            if on_card:
+                torch.cuda.reset_peak_memory_stats()
+            before: dict[str, int] = {}
+            for _ in range(ROUNDS if on_card else 1):
+                before = records(place)
                 for i, prompt in enumerate(fresh()):
                     sampler.submit(request(i, prompt, written), i % adapters)
                 at = time.perf_counter()
@@ -274,6 +330,21 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                     sampler.step()
                     ticks.append(time.perf_counter() - at)
                 wait()
+            recorded_late = records(place) != before
+
+            def some_ticks(sampler: Sampler = sampler) -> None:
+                for _ in range(8):
+                    sampler.step()
+
+            kernel_ms = None
+            if on_card:
+                for i, prompt in enumerate(fresh()):
+                    sampler.submit(request(i, prompt, written), i % adapters)
+                some_ticks()
+                kernel_ms = round(profile(f'{name}: 8 ticks of {rows} rows', some_ticks) / 8, 3)
+                sampler.cancel(set(range(rows)))
+                while sampler.busy:
+                    sampler.step()
             full = ticks[4 : written - 8]
             tick = float(np.median(full))
             # The sum of ticks counts the waits that single ticks pass on to each other.
@@ -295,12 +366,16 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 share_of_limit=round(limit / mean, 3),
                 first_s=round(firsts[0], 1),
                 prefill_ms=round(1e3 * firsts[-1] - 1e3 * mean, 1),
+                kernel_ms=kernel_ms,
+                recorded_late=recorded_late,
+                **memory_taken(),
+                **records(place),
             )
             if adapters == 4 or left() < 40:
                 continue
             lengths = [int(n) for n in random.integers(written // 6, written, 3 * rows)]
             seconds: list[float] = []
-            for _ in range(3 if on_card else 1):
+            for _ in range(ROUNDS if on_card else 1):
                 for i, (most, prompt) in enumerate(zip(lengths, fresh() + fresh() + fresh(), strict=True)):
                     sampler.submit(request(1000 + i, prompt, most), i % adapters)
                 at = time.perf_counter()
@@ -314,6 +389,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 rows=rows,
                 tok_s=round(sum(lengths) / seconds[-1]),
                 first_tok_s=round(sum(lengths) / seconds[0]),
+                **records(place),
             )
 
 
@@ -372,6 +448,7 @@ def publish(name: str, base: Decoder, place: Place) -> None:
         while sampler.busy:
             sampler.step()
 
+    settle(once, place)
     note('publish', shape=name, ms=round(1e3 * seconds_of(once, 0.3, 20), 2))
 
 
@@ -394,9 +471,11 @@ def train(name: str, base: Decoder, place: Place) -> None:
         step()
         wait()
         first = time.perf_counter() - at
-        step()  # records
+        settle(step, place)
+        before = records(place)
         seconds = seconds_of(step, 2, 10)
-        profile(f'{name}: a step of rows ' + ('with' if shared else 'without') + ' shared prompts', step)
+        recorded_late = records(place) != before
+        kernel_ms = profile(f'{name}: a step of rows ' + ('with' if shared else 'without') + ' shared prompts', step)
         groups = groups_of([sample.read for sample in samples], place.rows)
         computed = sum(Tree([samples[i].read for i in group]).rows for group in groups)
         note(
@@ -410,14 +489,18 @@ def train(name: str, base: Decoder, place: Place) -> None:
             computed_tok_s=round(computed / seconds),
             share_of_peak=round(4 * parameters(base) * computed / seconds / FLOPS, 3),
             first_s=round(first, 1),
-            peak_GB=round(torch.cuda.max_memory_allocated() / 1e9, 2) if on_card else None,
+            kernel_ms=round(kernel_ms, 1),
+            recorded_late=recorded_late,
+            **memory_taken(),
+            **records(place),
         )
 
 
-def profile(title: str, work: Callable[[], object]) -> None:
-    """Prints the kernels of a step that take longest, and beside them the time of the clock."""
+def profile(title: str, work: Callable[[], object]) -> float:
+    """Prints the kernels of the work that take longest, and beside them the time of the clock. Returns the milliseconds
+    of all kernels."""
     if not on_card:
-        return
+        return 0.0
     wait()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
         at = time.perf_counter()
@@ -432,15 +515,17 @@ def profile(title: str, work: Callable[[], object]) -> None:
     print(f'{title}: {1e3 * seconds:.1f} ms, kernels {total:.1f} ms')
     for label, times in sorted(by_name.items(), key=lambda one: -sum(one[1]))[:12]:
         print(f'  {sum(times):8.2f} ms {len(times):6d} {label}')
+    return total
 
 
-def gap(name: str, base: Decoder, place: Place) -> None:
+def gap(name: str, base: Decoder, place: Place, lengths: Sequence[int] = (64,)) -> None:
+    """Log-probs of the sampler beside those of the trainer, on prompts of these lengths one after another."""
     sampler, policy = sampler_of(base, place, 32, 1), policy_on(base, place, 0)
     random = np.random.default_rng(3)
     differences = []
-    # In the third round all passes repeat what was recorded.
-    for _ in range(3 if on_card else 1):
-        prompts = [random.integers(0, base.config.vocab_size, 64).astype(np.int32) for _ in range(32)]
+    # In the last round of a length all passes repeat what was recorded.
+    for length in np.repeat(lengths, ROUNDS if on_card else 1):
+        prompts = [random.integers(0, base.config.vocab_size, length).astype(np.int32) for _ in range(32)]
         for i, prompt in enumerate(prompts):
             sampler.submit(request(i, prompt, 32), 0)
         while sampler.busy:
@@ -460,6 +545,7 @@ def gap(name: str, base: Decoder, place: Place) -> None:
         rms=float(np.sqrt((d**2).mean())),
         most=float(np.abs(d).max()),
         outside_10_percent=float((np.abs(np.expm1(d)) > 0.1).mean()),
+        **records(place),
     )
 
 
@@ -604,12 +690,14 @@ note(
 )
 if 'check' in wanted:
     attempt('check', check)
+if 'launch' in wanted:
+    attempt('launch', launch)
 for name in given.shapes.split(','):
     if left() < 40:
         break
     place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
     base = base_of(name, torch.bfloat16 if on_card else torch.float32, place)
-    for work in (decode, kernels, train, gap, publish):
+    for work in (train, decode, kernels, gap, publish):
         if left() > 30 and work.__name__ in wanted:
             attempt(work.__name__, partial(work, name, base, place), shape=name)
     del base
