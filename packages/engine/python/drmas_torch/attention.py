@@ -188,7 +188,7 @@ class Group:
     segment's last row."""
 
     rows: Tensor  # [B, n]
-    keys: Tensor  # [B, L], padded by row 0
+    keys: Tensor  # [B, L], padded by the last one
     back: Tensor  # [B, 1, n, L]: how many tokens a key comes before a row
     places: Tensor  # [B n]: where results go; those of padding go to the first place, which nobody reads
 
@@ -199,7 +199,8 @@ class Group:
         rows = within + np.array([[one.first] for one in segments])
         before = np.array([[len(one.path)] for one in segments]) - count
         back = (before + within)[:, None, :, None] - np.arange(keys)
-        padded_keys = np.stack([np.pad(one.path, (0, keys - len(one.path))) for one in segments])
+        # A weight of 0 would not hide the keys of another sequence that are not finite.
+        padded_keys = np.stack([np.pad(one.path, (0, keys - len(one.path)), 'edge') for one in segments])
         places = np.where(row < count, rows + 1, 0).reshape(-1)
         return Group(*(torch.from_numpy(each).to(device) for each in (rows, padded_keys, back, places)))
 

@@ -345,6 +345,20 @@ class Sampling(unittest.TestCase):
             found.append(answers)
         self.assertEqual(found[0], found[1])
 
+    def test_a_policy_whose_numbers_overflow_spoils_no_other_in_a_pass(self) -> None:
+        """Their prompts are computed together."""
+        sampler = Sampler(place(), decoder(), 8, SETTINGS, lambda *_: None)
+        for number, factor in ((1, 1e25), (2, 1)):
+            policy = adapted(decoder(), number)
+            policy.trained.flat.mul_(factor)
+            sampler.load(number, 0, policy.trained.tensors)
+        for i in range(8):
+            sampler.submit(request(i, np.arange(20, dtype=np.int32) + i), 1 + i % 2)
+        spoilt = {}
+        while sampler.busy:
+            spoilt.update({one.request.id: math.isnan(one.logprobs[-1]) for one in sampler.step()})
+        self.assertEqual(spoilt, {i: i % 2 == 0 for i in range(8)})
+
     def test_a_slot_whose_window_lies_outside_what_a_tick_reads_stays_finite(self) -> None:
         """The first request ends far on, and its slot is advanced while a short one runs. The third goes on from it."""
         base = decoder(slidingWindow={'positions': 5, 'layers': [0]})
