@@ -177,7 +177,9 @@ class Engine:
             header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
             places = np.concatenate(batch.written).astype(np.int32)
             self.send(header, {'places': places, **dict(zip(model.scored, scores, strict=True))})
-            slopes = self.inbox.until('slopes')[1]
+            answer, slopes = self.inbox.until('slopes')
+            if answer.get('failed'):
+                raise Refusal('the loss failed')
             return [slopes[name] for name in model.scored]
 
         rows, norm = model.accumulate(samples_of(samples, arrays), upstream)

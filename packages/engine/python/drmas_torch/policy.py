@@ -157,9 +157,11 @@ class Policy:
         return logits_of(hidden[: padded(len(tokens), ROWS)], self.decoder.output)[: len(tokens)].cpu().numpy()
 
     def accumulate(self, samples: Sequence[Sample], upstream: Upstream) -> tuple[list[np.ndarray], float]:
-        """Adds the gradient of a loss. Returns the first kind of scores and the norm of the gradient of this call."""
-        targets = [part.begin_call() for part in self.parts]
+        """Adds the gradient of a loss. Returns the first kind of scores and the norm of the gradient of this call. A
+        call that fails adds nothing."""
+        parts = self.parts
         try:
+            targets = [part.begin_call() for part in parts]
             rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
             for batch in self.batches(samples):
                 scores = self.scores(batch)
@@ -171,8 +173,11 @@ class Policy:
                     torch.autograd.backward(scores, upstreams)
                 # The next pass may be recorded, and needs the memory of this one.
                 del batch, scores
-        finally:
-            norms = [part.end_call(target) for part, target in zip(self.parts, targets, strict=True)]
+        except BaseException:
+            for part in parts:
+                part.drop_call()
+            raise
+        norms = [part.end_call(target) for part, target in zip(parts, targets, strict=True)]
         return rows, norms[0]
 
     def batches(self, samples: Sequence[Sample]) -> Iterator[Batch]:

@@ -70,14 +70,23 @@ class Trained:
 
     def end_call(self, target: Tensor) -> float:
         """Joins the call's gradient with those before it. Returns its norm."""
-        for leaf in self.tensors.values():
-            leaf.requires_grad_(False)
-            leaf.grad = None
+        self._let_go()
         norm = norm_of([target])
         if self._accumulated:
             self.gradient.add_(target)
         self._accumulated = True
         return norm
+
+    def drop_call(self) -> None:
+        """Ends a call that failed: the gradient is what it was before."""
+        self._let_go()
+        if not self._accumulated:
+            self.discard()
+
+    def _let_go(self) -> None:
+        for leaf in self.tensors.values():
+            leaf.requires_grad_(False)
+            leaf.grad = None
 
     def discard(self) -> None:
         if self._gradient is not None:

@@ -29,6 +29,7 @@ from drmas_torch.draws import draw, triangle_for
 from drmas_torch.engine import Engine
 from drmas_torch.frames import FrameError, read_frame, write_frame
 from drmas_torch.head import TokenScores
+from drmas_torch.messages import Refusal
 from drmas_torch.place import Packed, Place
 from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
@@ -469,6 +470,28 @@ class Learning(unittest.TestCase):
             found = slope(output)
         self.assertLess(float((found - wanted).norm() / wanted.norm()), 2e-3)
 
+    def test_a_call_that_fails_leaves_no_gradient(self) -> None:
+        some = samples(5)
+
+        def failing(batch: Batch, *scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            seen.append(batch)
+            if len(seen) == 2:
+                raise ValueError('a loss that fails')
+            return slopes(batch, *scores)
+
+        for before in ([], [slopes]):
+            policy, alone, seen = adapted(decoder(), 2, rows=40), adapted(decoder(), 2, rows=40), list[Batch]()
+            for one in before:
+                policy.accumulate(some, one)
+                alone.accumulate(some, one)
+            with self.assertRaisesRegex(ValueError, 'a loss that fails'):
+                policy.accumulate(some, failing)
+            self.assertEqual(len(seen), 2)
+            self.assertTrue(torch.equal(policy.trained.gradient, alone.trained.gradient))
+            for each in (policy, alone):
+                each.accumulate(some, slopes)
+            self.assertTrue(torch.equal(policy.trained.gradient, alone.trained.gradient))
+
     def test_numbers_that_are_not_finite_are_named_without_a_copy(self) -> None:
         class Largest(TorchDispatchMode):
             numel = 0
@@ -587,6 +610,15 @@ class Calls(unittest.TestCase):
             self.assertEqual(
                 [rest for _, rest in self.answered(engine)['generated']], [rest for _, rest in wanted['generated']]
             )
+
+    def test_a_loss_that_fails_elsewhere_ends_its_call_without_a_gradient(self) -> None:
+        engine = self.two_policies()
+        inbox: Any = engine.inbox
+        inbox.until.return_value = {'type': 'slopes', 'failed': True}, {}
+        arrays = {'lengths': np.array([9]), 'tokens': np.arange(9, dtype=np.int32), 'mask': np.arange(9) // 5}
+        with self.assertRaisesRegex(Refusal, 'the loss failed'):
+            engine.call('accumulate', {'id': 1, 'samples': {'temperatures': [1.0]}}, arrays)
+        self.assertEqual(float(engine.policies[1].policy.trained.gradient.abs().sum()), 0)
 
     def test_the_last_policy_on_a_base_takes_its_cache_with_it(self) -> None:
         engine = self.two_policies()

@@ -40,7 +40,7 @@ import type { TrainingSample, ValueSample } from '../nouns.js';
 import { importUserModule } from '../platform.js';
 import type { Arrays } from './frames.js';
 import { IncomingState, trainedCount } from './incoming-state.js';
-import { arrayIn, type OnScores, type TorchAnswer, type TorchProcess } from './torch-process.js';
+import { arrayIn, type TorchAnswer, type TorchProcess } from './torch-process.js';
 import { MicroBatch, rowsOf, sentSamples } from './torch-samples.js';
 
 type EngineMethods = {
@@ -341,25 +341,9 @@ export class TorchEngine implements EngineMethods {
     return sentSamples(samples, config.context, 'trunk' in shape);
   }
 
-  /**
-   * A call of `accumulate`, which asks for slopes. An error of the loss ends the call after its last question, without
-   * a gradient.
-   */
-  async #exchange(args: object, arrays: Arrays, slopes: (batch: MicroBatch) => Arrays): Promise<TorchAnswer> {
-    let failed: { readonly error: unknown } | undefined;
-    const onScores: OnScores = (frame) => {
-      const batch = new MicroBatch(frame);
-      const none = () => ({ logprobs: batch.gathered(undefined), entropies: batch.gathered(undefined) });
-      try {
-        if (failed === undefined) return slopes(batch);
-      } catch (error) {
-        failed = { error };
-      }
-      return { ...none(), values: batch.gathered(undefined) };
-    };
-    const answer = await this.#process.call('accumulate', args, arrays, onScores);
-    if (failed !== undefined) throw failed.error;
-    return answer;
+  /** A call of `accumulate`, which asks for slopes. An error of the loss ends it without a gradient. */
+  #exchange(args: object, arrays: Arrays, slopes: (batch: MicroBatch) => Arrays): Promise<TorchAnswer> {
+    return this.#process.call('accumulate', args, arrays, (frame) => slopes(new MicroBatch(frame)));
   }
 
   #naming<Result>(id: number, work: () => Promise<Result>): Promise<Result> {

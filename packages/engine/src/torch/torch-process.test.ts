@@ -16,6 +16,33 @@ const FRAME = `
     return Buffer.concat([head, text]);
   };`;
 
+/** Calls `take(header, arrays)` in the worker for each frame that comes. */
+const READER = `${FRAME}
+  let rest = Buffer.alloc(0);
+  process.stdin.on('data', (chunk) => {
+    for (rest = Buffer.concat([rest, chunk]); rest.length >= 12; ) {
+      const header = rest.readUInt32LE(4);
+      const size = 12 + header + rest.readUInt32LE(8);
+      if (rest.length < size) return;
+      const text = rest.subarray(12, 12 + header).toString();
+      rest = rest.subarray(size);
+      take(JSON.parse(text));
+    }
+  });
+  const write = (header) => process.stdout.write(frame(header));`;
+
+/** Asks for slopes twice in a call, and ends the call when the loss has failed. */
+const ASKING = `${READER}
+  let id, asked;
+  const ask = () => { asked++; write({ type: 'scores', asked }); };
+  const take = ({ type, failed, ...header }) => {
+    if (type === 'call') { id = header.id; asked = 0; ask(); }
+    else if (type !== 'slopes') return;
+    else if (failed) write({ type: 'answer', id, error: { name: 'BackendError', message: 'the loss failed' } });
+    else if (asked < 2) ask();
+    else write({ type: 'answer', id, value: { asked } });
+  };`;
+
 const isAlive = (pid: number) => {
   try {
     return process.kill(pid, 0);
@@ -89,6 +116,18 @@ describe('the process of the engine on PyTorch', () => {
       expect((await call).value).toEqual({ late: true });
       expect(passedMs).toBeGreaterThan(2 * 600);
     });
+  });
+
+  it('ends a call whose loss throws with its error, and tells the worker', async () => {
+    const one = start(ASKING);
+    const asked: unknown[] = [];
+    const call = one.call('accumulate', {}, {}, ({ header }) => {
+      asked.push(header.asked);
+      throw new RangeError('a loss that fails');
+    });
+    await expect(call).rejects.toThrow(new RangeError('a loss that fails'));
+    expect(asked).toEqual([1]);
+    expect((await one.call('accumulate', {}, {}, () => ({}))).value).toEqual({ asked: 2 });
   });
 
   it('names a program that is missing', async () => {

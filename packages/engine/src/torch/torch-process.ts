@@ -20,13 +20,18 @@ export interface TorchAnswer {
   readonly arrays: Arrays;
 }
 
-/** Answers what the worker asks within a call: the slopes of a loss from the scores of a micro-batch. */
+/**
+ * Answers what the worker asks within a call: the slopes of a loss from the scores of a micro-batch. An error ends the
+ * call, which adds no gradient.
+ */
 export type OnScores = (scores: Frame) => Arrays;
 
 interface Pending {
   readonly resolve: (answer: TorchAnswer) => void;
-  readonly reject: (error: Error) => void;
+  readonly reject: (error: unknown) => void;
   readonly onScores: OnScores | undefined;
+  /** What `onScores` has thrown. */
+  failed?: { readonly error: unknown };
 }
 
 /** Longer than an import, a compilation or a full disk keeps the reader of the worker from its turn. */
@@ -132,10 +137,8 @@ export class TorchProcess {
   #take(frame: Frame): void {
     const { header, arrays } = frame;
     if (header.type === 'pong') return;
-    if (header.type === 'scores') {
-      const [first] = this.#pending.values(); // calls are answered in order
-      this.send({ type: 'slopes' }, first?.onScores?.(frame) ?? {});
-    } else if (header.type === 'answer') {
+    if (header.type === 'scores') this.#answerScores(frame);
+    else if (header.type === 'answer') {
       const { id, value, error } = header as FrameHeader & {
         readonly id: number;
         readonly value?: TorchAnswer['value'];
@@ -143,9 +146,19 @@ export class TorchProcess {
       };
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
-      if (error !== undefined) pending?.reject(errorOf(error));
+      if (error !== undefined) pending?.reject(pending.failed === undefined ? errorOf(error) : pending.failed.error);
       else pending?.resolve({ value: value ?? {}, arrays });
     } else this.onFrame(frame);
+  }
+
+  #answerScores(frame: Frame): void {
+    const [first] = this.#pending.values(); // calls are answered in order
+    try {
+      this.send({ type: 'slopes' }, first?.onScores?.(frame) ?? {});
+    } catch (error) {
+      if (first !== undefined) first.failed = { error };
+      this.send({ type: 'slopes', failed: true });
+    }
   }
 
   #lastWords(code: number | null, signal: NodeJS.Signals | null): string {
