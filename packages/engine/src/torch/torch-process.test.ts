@@ -130,6 +130,18 @@ describe('the process of the engine on PyTorch', () => {
     expect((await one.call('accumulate', {}, {}, () => ({}))).value).toEqual({ asked: 2 });
   });
 
+  it('forgets a call whose arguments cannot be sent', async () => {
+    const one = start(ASKING);
+    await expect(one.call('score', { n: 1n })).rejects.toThrow(TypeError);
+    let questions = 0;
+    const call = one.call('accumulate', {}, {}, () => {
+      questions++;
+      return {};
+    });
+    expect((await call).value).toEqual({ asked: 2 });
+    expect(questions).toBe(2);
+  });
+
   it('names a program that is missing', async () => {
     const one = new TorchProcess({ python: '/no/such/python', program: [], options: [] });
     await expect(one.call('state', {})).rejects.toThrow('/no/such/python cannot be started');

@@ -100,7 +100,12 @@ export class TorchProcess {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject, onScores });
-      this.send({ type: 'call', id, method, args }, arrays);
+      try {
+        this.send({ type: 'call', id, method, args }, arrays);
+      } catch (error) {
+        this.#pending.delete(id); // arguments that are no frame: no answer will come
+        reject(error);
+      }
     });
   }
 
