@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually, onFakeClock } from '../../../../test/support/time-and-chance.js';
+import { eventually, onFakeClock, takesTime } from '../../../../test/support/time-and-chance.js';
 import { TorchProcess } from './torch-process.js';
 
 /** A worker that runs a program in JavaScript in Python's place. */
@@ -128,6 +128,23 @@ describe('the process of the engine on PyTorch', () => {
     await expect(call).rejects.toThrow(new RangeError('a loss that fails'));
     expect(asked).toEqual([1]);
     expect((await one.call('accumulate', {}, {}, () => ({}))).value).toEqual({ asked: 2 });
+  });
+
+  it('lets a worker live that answered while this process stood still', async () => {
+    const one = start(
+      `${READER}
+      const take = ({ type, id }) => {
+        if (type === 'ping') write({ type: 'pong' });
+        else write({ type: 'answer', id });
+      };`,
+      600,
+    );
+    await one.call('state', {});
+    await takesTime(150); // a ping is on its way
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);
+    await takesTime(50);
+    expect(one.dead).toBeUndefined();
+    expect((await one.call('state', {})).value).toEqual({});
   });
 
   it('forgets a call whose arguments cannot be sent', async () => {

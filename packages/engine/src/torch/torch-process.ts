@@ -11,7 +11,10 @@ export interface TorchCommand {
   /** The words before the options: what Python runs. */
   readonly program: readonly string[];
   readonly options: readonly string[];
-  /** The worker is stuck if it has sent nothing for so long. Its reader answers pings while the engine computes. */
+  /**
+   * The worker is stuck if it has sent nothing for so long. Its reader answers pings while the engine computes. Time in
+   * which this process stands still does not count.
+   */
   readonly silentMs?: number;
 }
 
@@ -36,7 +39,7 @@ interface Pending {
 
 /** Longer than an import, a compilation or a full disk keeps the reader of the worker from its turn. */
 const SILENT_MS = 120_000;
-/** Pings in the time after which a worker is stuck. */
+/** Pings in the time after which a worker is stuck: it has answered none of so many. */
 const PINGS = 6;
 
 /** The last lines of what the worker printed, for the message about its end. */
@@ -50,7 +53,7 @@ export class TorchProcess {
   readonly #silentMs: number;
   #nextId = 0;
   #printed = '';
-  #heard = performance.now();
+  #unanswered = 0;
   #dead: Error | undefined;
   /** Receives all frames but answers and questions. */
   onFrame: (frame: Frame) => void = () => {};
@@ -66,7 +69,7 @@ export class TorchProcess {
     this.#input = child.stdin;
     const reader = new FrameReader();
     child.stdout.on('data', (chunk: Buffer) => {
-      this.#heard = performance.now();
+      this.#unanswered = 0;
       try {
         for (const frame of reader.take(chunk)) this.#take(frame);
       } catch (error) {
@@ -133,10 +136,17 @@ export class TorchProcess {
   }
 
   #ping(): void {
-    if (performance.now() - this.#heard > this.#silentMs) {
+    if (this.#unanswered < PINGS) {
+      this.#unanswered++;
+      this.send({ type: 'ping' });
+      return;
+    }
+    // Timers come before what waits in the pipe: after a stop of this process that may be an answer.
+    setImmediate(() => {
+      if (this.#unanswered < PINGS) return;
       this.#die(new BackendError(`the engine on PyTorch has not answered for ${this.#silentMs / 1000} s`));
       this.#child.kill('SIGKILL');
-    } else this.send({ type: 'ping' });
+    });
   }
 
   #take(frame: Frame): void {
