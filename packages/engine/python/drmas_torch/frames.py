@@ -58,12 +58,12 @@ def read_frame(stream: Readable) -> Frame:
         payload = read_exactly(stream, array_bytes)
         arrays, at = {}, 0
         for entry in listed:
-            dtype, length = np.dtype(DTYPES[entry['dtype']]), int(entry['length'])
-            if length < 0:
-                raise ValueError('a negative length')
+            dtype, length = np.dtype(DTYPES[entry['dtype']]), entry['length']
+            if type(length) is not int or length < 0:
+                raise ValueError(f'a length of {length}')
             arrays[str(entry['name'])] = np.frombuffer(payload, dtype, length, at)
             at += (length * dtype.itemsize + 7) // 8 * 8
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FrameError(f'a malformed frame: {error}') from error
     if at != array_bytes:
         raise FrameError(f'a frame of {array_bytes} bytes of arrays lists {at}')
@@ -103,27 +103,29 @@ class Inbox:
                     self._frames.put(frame)
         except EOFError:
             os._exit(0)
-        except FrameError as error:
+        except Exception as error:  # whatever it is: without its reader the engine would wait for ever
             self._frames.put(error)
 
-    def next(self, wait: bool) -> Frame | None:
-        """The next frame; None if there is none yet and `wait` is false. @throws FrameError"""
-        if self._later:
-            return self._later.pop(0)
-        try:
-            frame = self._frames.get(block=wait)
-        except queue.Empty:
-            return None
+    def _take(self, wait: bool) -> Frame:
+        frame = self._frames.get(block=wait)
         if isinstance(frame, Exception):
+            self._frames.put(frame)  # for the next one who asks: no frame comes any more
             raise frame
         return frame
 
+    def next(self, wait: bool) -> Frame | None:
+        """The next frame; None if there is none yet and `wait` is false. @throws what ended the reader"""
+        if self._later:
+            return self._later.pop(0)
+        try:
+            return self._take(wait)
+        except queue.Empty:
+            return None
+
     def until(self, kind: str) -> Frame:
-        """The next frame of this type; others are kept for later, in order. @throws FrameError"""
+        """The next frame of this type; others are kept for later, in order. @throws what ended the reader"""
         while True:
-            frame = self._frames.get()
-            if isinstance(frame, Exception):
-                raise frame
+            frame = self._take(wait=True)
             if frame[0].get('type') == kind:
                 return frame
             self._later.append(frame)

@@ -6,10 +6,12 @@ import functools
 import io
 import json
 import math
+import queue
 import signal
 import struct
 import subprocess
 import sys
+import threading
 import unittest
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from drmas_torch.config import AdapterSettings, Config, sent, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
 from drmas_torch.engine import Engine
-from drmas_torch.frames import FrameError, read_frame, write_frame
+from drmas_torch.frames import FrameError, Inbox, read_frame, write_frame
 from drmas_torch.head import TokenScores
 from drmas_torch.messages import Refusal
 from drmas_torch.place import Packed, Place
@@ -689,9 +691,37 @@ class Frames(unittest.TestCase):
                 pass
 
     def test_a_header_that_lies_is_refused(self) -> None:
-        text = json.dumps({'type': 'x', 'arrays': [{'name': 'a', 'dtype': 'f32', 'length': -4}]}).encode()
-        with self.assertRaises(FrameError):
-            read_frame(io.BytesIO(struct.pack('<4sII', b'drms', len(text), 0) + text))  # type: ignore[arg-type]
+        for length in ('-4', '1e999', '0.5', 'true', '[' * 100_000):
+            with self.assertRaises(FrameError):
+                read_frame(io.BytesIO(self.frame_of_length(length)))  # type: ignore[arg-type]
+
+    @staticmethod
+    def frame_of_length(length: str) -> bytes:
+        text = f'{{"type": "x", "arrays": [{{"name": "a", "dtype": "f32", "length": {length}}}]}}'.encode()
+        return struct.pack('<4sII', b'drms', len(text), 0) + text
+
+    def test_whatever_ends_the_reader_reaches_who_waits(self) -> None:
+        def torn(error: Exception) -> Any:
+            return mock.Mock(readinto=mock.Mock(side_effect=error))
+
+        streams = (
+            (io.BytesIO(self.frame_of_length('1e999')), FrameError),
+            *((torn(error()), error) for error in (MemoryError, OSError, OverflowError, RecursionError)),
+        )
+        for stream, error in streams:
+            inbox = Inbox(stream)
+            found: queue.Queue[Exception] = queue.Queue()
+
+            def ask(inbox: Inbox = inbox, found: queue.Queue[Exception] = found) -> None:
+                for wait in (lambda: inbox.until('slopes'), lambda: inbox.next(True), lambda: inbox.next(False)):
+                    try:
+                        wait()
+                    except Exception as caught:
+                        found.put(caught)
+
+            threading.Thread(target=ask, daemon=True).start()
+            for _ in range(3):
+                self.assertIsInstance(found.get(timeout=20), error)
 
 
 if __name__ == '__main__':
