@@ -1,6 +1,6 @@
 """Frames over a pipe, in both directions.
 
-A frame: the four bytes `drms`, u32 bytes of the header, u32 bytes of the arrays, the header as JSON, the arrays. The
+A frame: the four bytes `drms`, u32 bytes of the header, u64 bytes of the arrays, the header as JSON, the arrays. The
 header's list `arrays` has their names, number types and lengths; each array is padded to 8 bytes. Little-endian.
 JSON has no word for NaN, so numbers that may not be finite travel in arrays.
 """
@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 MAGIC = b'drms'
+HEAD = struct.Struct('<4sIQ')
 MOST_HEADER = 2**28
 DTYPES = {'f32': np.float32, 'i32': np.int32, 'u8': np.uint8, 'u16': np.uint16, 'f64': np.float64}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
@@ -49,33 +50,34 @@ def read_exactly(stream: Readable, size: int) -> bytearray:
 
 def read_frame(stream: Readable) -> Frame:
     """@throws FrameError, or EOFError at the end"""
-    magic, header_bytes, array_bytes = struct.unpack('<4sII', read_exactly(stream, 12))
+    magic, header_bytes, array_bytes = HEAD.unpack(read_exactly(stream, HEAD.size))
     if magic != MAGIC or header_bytes > MOST_HEADER:
         raise FrameError(f'expected a frame, got {magic!r}')
     try:
         header = json.loads(bytes(read_exactly(stream, header_bytes)))
-        listed = header.pop('arrays', [])
-        payload = read_exactly(stream, array_bytes)
-        arrays, at = {}, 0
-        for entry in listed:
+        listed, at = [], 0
+        for entry in header.pop('arrays', []):
             dtype, length = np.dtype(DTYPES[entry['dtype']]), entry['length']
             if type(length) is not int or length < 0:
                 raise ValueError(f'a length of {length}')
-            arrays[str(entry['name'])] = np.frombuffer(payload, dtype, length, at)
+            listed.append((str(entry['name']), dtype, length, at))
             at += (length * dtype.itemsize + 7) // 8 * 8
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FrameError(f'a malformed frame: {error}') from error
     if at != array_bytes:
         raise FrameError(f'a frame of {array_bytes} bytes of arrays lists {at}')
+    payload = read_exactly(stream, array_bytes)
+    arrays = {name: np.frombuffer(payload, dtype, length, at) for name, dtype, length, at in listed}
     return header, arrays
 
 
 def write_frame(stream: BinaryIO, header: Header, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+    """An error other than that of the stream comes before the first byte is written."""
     flat = {name: np.ascontiguousarray(array).reshape(-1) for name, array in (arrays or {}).items()}
     listed = [{'name': name, 'dtype': NAMES[array.dtype], 'length': array.size} for name, array in flat.items()]
     text = json.dumps({**header, 'arrays': listed}, allow_nan=False).encode()
     padding = {name: -array.nbytes % 8 for name, array in flat.items()}
-    stream.write(struct.pack('<4sII', MAGIC, len(text), sum(a.nbytes + padding[n] for n, a in flat.items())) + text)
+    stream.write(HEAD.pack(MAGIC, len(text), sum(a.nbytes + padding[n] for n, a in flat.items())) + text)
     for name, array in flat.items():
         if array.size:
             stream.write(array.data.cast('B'))

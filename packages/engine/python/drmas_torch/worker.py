@@ -31,12 +31,11 @@ def take(engine: Engine, frame: Frame) -> None:
     elif kind == 'call':
         try:
             value, out = engine.call(header['method'], header['args'], arrays)
+            engine.send({'type': 'answer', 'id': header['id'], 'value': value}, out)
         except Exception as error:  # a call that fails is answered, and the engine goes on
             if plain(error)['name'] == 'BackendError' and not isinstance(error, ValueError):
                 traceback.print_exc()
             engine.send({'type': 'answer', 'id': header['id'], 'error': plain(error)}, {})
-        else:
-            engine.send({'type': 'answer', 'id': header['id'], 'value': value}, out)
     else:
         raise FrameError(f'a frame of unknown type {kind!r}')
 

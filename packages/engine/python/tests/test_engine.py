@@ -29,6 +29,7 @@ from drmas_torch.config import AdapterSettings, Config, sent, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
 from drmas_torch.engine import Engine
+from drmas_torch.files import Base
 from drmas_torch.frames import FrameError, Inbox, read_frame, write_frame
 from drmas_torch.head import TokenScores
 from drmas_torch.messages import Refusal
@@ -37,6 +38,7 @@ from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
 from drmas_torch.trained import NonFinite, Trained, clipped_step
 from drmas_torch.tree import Tree, groups_of
+from drmas_torch.worker import sender, take
 
 CPU = torch.device('cpu')
 TRIANGLE = triangle_for(2048, CPU)
@@ -628,6 +630,16 @@ class Calls(unittest.TestCase):
             engine.call('drop', {'id': id}, {})
             self.assertEqual(len(engine.shared_samplers), left)
 
+    def test_an_answer_that_is_no_frame_is_an_error_of_its_call(self) -> None:
+        engine, stream = self.two_policies(), io.BytesIO()
+        engine.send = sender(stream)
+        frame: Any = {'type': 'call', 'id': 7, 'method': 'baseFlat', 'args': {'id': 0}}
+        with mock.patch.object(Base, 'flat', return_value=np.zeros(1, np.int64)):
+            take(engine, (frame, {}))
+        stream.seek(0)
+        header, _ = read_frame(stream)  # type: ignore[arg-type]
+        self.assertEqual((header['type'], header['id'], header['error']['name']), ('answer', 7, 'BackendError'))
+
 
 class Compiling(unittest.TestCase):
     def test_more_kinds_of_arguments_than_pytorch_allows_by_default(self) -> None:
@@ -698,7 +710,26 @@ class Frames(unittest.TestCase):
     @staticmethod
     def frame_of_length(length: str) -> bytes:
         text = f'{{"type": "x", "arrays": [{{"name": "a", "dtype": "f32", "length": {length}}}]}}'.encode()
-        return struct.pack('<4sII', b'drms', len(text), 0) + text
+        return struct.pack('<4sIQ', b'drms', len(text), 0) + text
+
+    def test_an_array_of_4_gib_is_one_frame(self) -> None:
+        class Sink:
+            """Looks at the first bytes, and counts the others."""
+
+            head, size = b'', 0
+
+            def write(self, data: bytes | memoryview) -> None:
+                self.head = self.head or bytes(data[:16])
+                self.size += memoryview(data).nbytes
+
+            def flush(self) -> None:
+                pass
+
+        sink: Any = Sink()
+        write_frame(sink, {'type': 'x'}, {'w': np.empty(2**30, np.float32), 'v': np.zeros(1, np.uint8)})
+        _, header, arrays = struct.unpack('<4sIQ', sink.head)
+        self.assertEqual(arrays, 2**32 + 8)
+        self.assertEqual(sink.size, 16 + header + arrays)
 
     def test_whatever_ends_the_reader_reaches_who_waits(self) -> None:
         def torn(error: Exception) -> Any:

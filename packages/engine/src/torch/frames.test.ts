@@ -1,4 +1,4 @@
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BackendError } from '../errors.js';
@@ -54,6 +54,44 @@ describe('frames', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('carry arrays of 4 GiB and more', () => {
+    const heads: Buffer[] = [];
+    let size = 0;
+    const sink = new Writable({
+      writev(chunks, done) {
+        heads.push(chunks[0]?.chunk as Buffer);
+        for (const { chunk } of chunks) size += chunk.length;
+        done();
+      },
+    });
+    writeFrame(sink, { type: 'call' }, { weights: new Float32Array(2 ** 30 + 1), mask: new Uint8Array(1) });
+    expect(heads.map((head) => head.readBigUInt64LE(8))).toEqual([2n ** 32n + 16n]);
+    expect(heads.map((head) => 16 + head.readUInt32LE(4) + 2 ** 32 + 16)).toEqual([size]);
+  });
+
+  it('say which array this process cannot hold, and the next frame comes whole', () => {
+    const length = 2 ** 33; // no array has so many numbers
+    const text = Buffer.from(JSON.stringify({ type: 'answer', arrays: [{ name: 'weights', dtype: 'f32', length }] }));
+    const head = Buffer.alloc(16);
+    head.write('drms');
+    head.writeUInt32LE(text.length, 4);
+    head.writeBigUInt64LE(BigInt(4 * length), 8);
+    const reader = new FrameReader();
+    expect(reader.take(Buffer.concat([head, text]))).toEqual([]);
+    const some = Buffer.alloc(2 ** 26);
+    const frames: Frame[] = [];
+    for (let sent = 0; sent < 4 * length; sent += some.length) frames.push(...reader.take(some));
+    frames.push(...reader.take(bytesOf({ type: 'answer' }, { a: Int32Array.of(1) })));
+    expect(frames).toEqual([
+      {
+        header: { type: 'answer' },
+        arrays: {},
+        missing: 'the array weights has 34.4 GB, more than this process can hold',
+      },
+      { header: { type: 'answer' }, arrays: { a: Int32Array.of(1) } },
+    ]);
   });
 
   it('are not what other programs print', () => {

@@ -1,5 +1,5 @@
 /**
- * Frames over a pipe, in both directions: the four bytes `drms`, u32 bytes of the header, u32 bytes of the arrays, the
+ * Frames over a pipe, in both directions: the four bytes `drms`, u32 bytes of the header, u64 bytes of the arrays, the
  * header as JSON, the arrays. The header's list `arrays` has their names, number types and lengths; each array is
  * padded to 8 bytes. Little-endian. python/drmas_torch/frames.py is the other side.
  */
@@ -8,9 +8,11 @@ import { z } from 'zod';
 import { BackendError } from '../errors.js';
 
 const MAGIC = Buffer.from('drms');
-const HEAD_BYTES = 12;
+const HEAD_BYTES = 16;
 /** A larger header is no frame of ours. */
 const MOST_HEADER_BYTES = 2 ** 28;
+/** Bytes that are written or read as one: views of bytes and buffers of Node end at 4 GiB, arrays of numbers do not. */
+const PIECE_BYTES = 2 ** 28;
 
 const TYPES = { f32: Float32Array, i32: Int32Array, u8: Uint8Array, u16: Uint16Array, f64: Float64Array } as const;
 type Dtype = keyof typeof TYPES;
@@ -22,6 +24,8 @@ export type FrameHeader = Readonly<Record<string, unknown>> & { readonly type: s
 export interface Frame {
   readonly header: FrameHeader;
   readonly arrays: Arrays;
+  /** Why an array is missing: this process cannot hold it. */
+  readonly missing?: string;
 }
 
 const headerSchema = z.looseObject({
@@ -51,67 +55,89 @@ export function writeFrame(stream: Writable, header: FrameHeader, arrays: Arrays
   const head = Buffer.alloc(HEAD_BYTES);
   MAGIC.copy(head);
   head.writeUInt32LE(text.length, 4);
-  head.writeUInt32LE(
-    entries.reduce((sum, [, { byteLength }]) => sum + padded(byteLength), 0),
-    8,
-  );
+  head.writeBigUInt64LE(BigInt(entries.reduce((sum, [, { byteLength }]) => sum + padded(byteLength), 0)), 8);
   stream.cork();
   stream.write(head);
   stream.write(text);
-  for (const [, { buffer, byteOffset, byteLength }] of entries) {
-    stream.write(new Uint8Array(buffer, byteOffset, byteLength));
-    const rest = padded(byteLength) - byteLength;
+  for (const [, array] of entries) {
+    for (const piece of piecesOf(array)) stream.write(piece);
+    const rest = padded(array.byteLength) - array.byteLength;
     if (rest > 0) stream.write(Buffer.alloc(rest));
   }
   stream.uncork();
 }
 
+function* piecesOf({ buffer, byteOffset, byteLength }: NumberArray): Generator<Uint8Array> {
+  for (let at = 0; at < byteLength; at += PIECE_BYTES)
+    yield new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at));
+}
+
+/** Memory that the next bytes fill, or a number of bytes that nobody needs. */
+type Wanted = Uint8Array | number;
+
 export class FrameReader {
-  readonly #parts: Buffer[] = [];
-  #size = 0;
-  #needed = HEAD_BYTES;
+  readonly #frames: Frame[] = [];
+  readonly #reading = this.#read();
+  #wanted: Wanted = this.#reading.next().value;
+  /** How many bytes of what is wanted have come. */
+  #come = 0;
 
   /** The frames that end in this chunk. @throws BackendError when the bytes are no frames */
-  take(chunk: Buffer): Frame[] {
-    this.#parts.push(chunk);
-    this.#size += chunk.length;
-    if (this.#size < this.#needed) return [];
-    let all = this.#parts.length === 1 ? chunk : Buffer.concat(this.#parts);
-    const frames: Frame[] = [];
-    for (;;) {
-      this.#needed = frameBytes(all);
-      if (all.length < this.#needed || this.#needed === HEAD_BYTES) break;
-      frames.push(frameOf(all.subarray(0, this.#needed)));
-      all = all.subarray(this.#needed);
+  take(chunk: Uint8Array): Frame[] {
+    for (let at = 0; at < chunk.length; ) {
+      const wanted = this.#wanted;
+      const count = Math.min(lengthOf(wanted) - this.#come, chunk.length - at);
+      if (typeof wanted !== 'number') wanted.set(chunk.subarray(at, at + count), this.#come);
+      at += count;
+      this.#come += count;
+      while (this.#come === lengthOf(this.#wanted)) {
+        this.#come = 0;
+        this.#wanted = this.#reading.next().value;
+      }
     }
-    this.#parts.splice(0, this.#parts.length, ...(all.length > 0 ? [all] : []));
-    this.#size = all.length;
-    return frames;
+    return this.#frames.splice(0);
+  }
+
+  *#read(): Generator<Wanted, never> {
+    for (;;) {
+      const head = Buffer.alloc(HEAD_BYTES);
+      yield head;
+      if (!head.subarray(0, 4).equals(MAGIC) || head.readUInt32LE(4) > MOST_HEADER_BYTES)
+        throw new BackendError('the engine on PyTorch wrote something that is no message of it');
+      const text = Buffer.allocUnsafe(head.readUInt32LE(4));
+      yield text;
+      const { arrays: listed, ...header } = headerOf(text);
+      const sizes = listed.map(({ dtype, length }) => length * TYPES[dtype].BYTES_PER_ELEMENT);
+      if (BigInt(sizes.reduce((sum, bytes) => sum + padded(bytes), 0)) !== head.readBigUInt64LE(8))
+        throw new BackendError('the engine on PyTorch wrote a message whose arrays have other lengths than it says');
+      const arrays: Record<string, NumberArray> = {};
+      let missing: string | undefined;
+      for (const [i, { name, dtype, length }] of listed.entries()) {
+        const bytes = sizes[i] as number;
+        const array = allocated(dtype, length);
+        if (array === undefined) {
+          missing ??= `the array ${name} has ${(bytes / 1e9).toFixed(1)} GB, more than this process can hold`;
+          yield bytes;
+        } else {
+          arrays[name] = array;
+          yield* piecesOf(array);
+        }
+        yield padded(bytes) - bytes;
+      }
+      this.#frames.push({ header: header as FrameHeader, arrays, ...(missing !== undefined && { missing }) });
+    }
   }
 }
 
-/** The bytes of the frame that begins here; those of its head if that is not complete. */
-function frameBytes(bytes: Buffer): number {
-  if (bytes.length < HEAD_BYTES) return HEAD_BYTES;
-  const header = bytes.readUInt32LE(4);
-  if (!bytes.subarray(0, 4).equals(MAGIC) || header > MOST_HEADER_BYTES)
-    throw new BackendError('the engine on PyTorch wrote something that is no message of it');
-  return HEAD_BYTES + header + bytes.readUInt32LE(8);
-}
+const lengthOf = (wanted: Wanted) => (typeof wanted === 'number' ? wanted : wanted.length);
 
-function frameOf(bytes: Buffer): Frame {
-  const end = HEAD_BYTES + bytes.readUInt32LE(4);
-  const { arrays: listed, ...header } = headerOf(bytes.subarray(HEAD_BYTES, end));
-  const payload = new Uint8Array(bytes.subarray(end)).buffer; // a copy that is aligned
-  const arrays: Record<string, NumberArray> = {};
-  let at = 0;
-  for (const { name, dtype, length } of listed) {
-    const bytesOf = length * TYPES[dtype].BYTES_PER_ELEMENT;
-    if (at + bytesOf > payload.byteLength) throw new BackendError(`the array ${name} is longer than its message`);
-    arrays[name] = new TYPES[dtype](payload, at, length);
-    at += padded(bytesOf);
+/** Undefined: there is no memory for it, or no array of this length. */
+function allocated(dtype: Dtype, length: number): NumberArray | undefined {
+  try {
+    return new TYPES[dtype](length);
+  } catch {
+    return undefined;
   }
-  return { header: header as FrameHeader, arrays };
 }
 
 function headerOf(text: Buffer): z.output<typeof headerSchema> {

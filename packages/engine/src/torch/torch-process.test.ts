@@ -10,7 +10,7 @@ const worker = (program: string, silentMs?: number) =>
 const FRAME = `
   const frame = (header) => {
     const text = Buffer.from(JSON.stringify({ arrays: [], ...header }));
-    const head = Buffer.alloc(12);
+    const head = Buffer.alloc(16);
     head.write('drms');
     head.writeUInt32LE(text.length, 4);
     return Buffer.concat([head, text]);
@@ -20,11 +20,11 @@ const FRAME = `
 const READER = `${FRAME}
   let rest = Buffer.alloc(0);
   process.stdin.on('data', (chunk) => {
-    for (rest = Buffer.concat([rest, chunk]); rest.length >= 12; ) {
+    for (rest = Buffer.concat([rest, chunk]); rest.length >= 16; ) {
       const header = rest.readUInt32LE(4);
-      const size = 12 + header + rest.readUInt32LE(8);
+      const size = 16 + header + Number(rest.readBigUInt64LE(8));
       if (rest.length < size) return;
-      const text = rest.subarray(12, 12 + header).toString();
+      const text = rest.subarray(16, 16 + header).toString();
       rest = rest.subarray(size);
       take(JSON.parse(text));
     }
@@ -67,7 +67,7 @@ describe('the process of the engine on PyTorch', () => {
     ['prints something else', "console.log('hello, I am no engine')", /wrote something that is no message/],
     [
       'has a header that is no JSON',
-      `${FRAME}const f = frame({}); f[12] = 0; process.stdout.write(f)`,
+      `${FRAME}const f = frame({}); f[16] = 0; process.stdout.write(f)`,
       /malformed header/,
     ],
   ])('fails each call with one line when the worker %s', async (_, program, message) => {

@@ -150,8 +150,9 @@ export class TorchProcess {
   }
 
   #take(frame: Frame): void {
-    const { header, arrays } = frame;
+    const { header, arrays, missing } = frame;
     if (header.type === 'pong') return;
+    if (missing !== undefined && header.type !== 'answer') throw new BackendError(missing);
     if (header.type === 'scores') this.#answerScores(frame);
     else if (header.type === 'answer') {
       const { id, value, error } = header as FrameHeader & {
@@ -162,6 +163,7 @@ export class TorchProcess {
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
       if (error !== undefined) pending?.reject(pending.failed === undefined ? errorOf(error) : pending.failed.error);
+      else if (missing !== undefined) pending?.reject(new BackendError(missing));
       else pending?.resolve({ value: value ?? {}, arrays });
     } else this.onFrame(frame);
   }
