@@ -14,8 +14,11 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from .messages import AdapterJson, DecoderJson
+from .messages import AdapterJson, DecoderJson, Refusal
 
+ELSEWHERE = ('ropeBase', 'ropeScaling')
+"""Fields of a model that are not read here: the frequencies of its rotation come as arrays."""
+NESTED = {'slidingWindow': {'positions', 'layers', 'ropeBase'}, 'convolution': {'taps', 'layers'}}
 MATRICES = ('qkv', 'attentionOut', 'gateUp', 'down')
 Shapes = list[tuple[str, tuple[int, ...]]]
 
@@ -49,14 +52,22 @@ class Config:
 
     @staticmethod
     def of(json: DecoderJson) -> Config:
-        window, convolution = json.get('slidingWindow'), json.get('convolution')
-        found = {re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), key): json[key] for key in json}
+        """@throws Refusal naming a field that the worker does not know: without it the model would be another one"""
+        given = {key: value for key, value in json.items() if value is not None and key not in ELSEWHERE}
+        nested = {key: given.pop(key, {}) for key in NESTED}
+        found = {re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), key): given[key] for key in given}
+        own = {'window', 'window_layers', 'taps', 'convolving'}
+        known = {field.name for field in fields(Config)} - own
+        unknown = [key for key, name in zip(given, found, strict=True) if name not in known]
+        unknown += [f'{key}.{name}' for key, parts in nested.items() for name in parts if name not in NESTED[key]]
+        if unknown:
+            raise Refusal(f'the engine on PyTorch does not know {", ".join(unknown)} of a model')
+        window, convolution = nested['slidingWindow'], nested['convolution']
         if window:
             found.update(window=window['positions'], window_layers=frozenset(window['layers']))
         if convolution:
             found.update(taps=convolution['taps'], convolving=frozenset(convolution['layers']))
-        known = {field.name for field in fields(Config)}
-        return Config(**{name: value for name, value in found.items() if name in known and value is not None})
+        return Config(**found)
 
     @property
     def score_scale(self) -> float:

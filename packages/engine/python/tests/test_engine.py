@@ -548,6 +548,17 @@ class Copies(unittest.TestCase):
 
 
 class Calls(unittest.TestCase):
+    def test_a_model_with_a_field_that_is_unknown_is_refused(self) -> None:
+        for field, name in (
+            ({'softCap': 30}, 'softCap'),
+            ({'window': 3}, 'window'),
+            ({'slidingWindow': {'positions': 7, 'layers': [0], 'sinks': 4}}, 'slidingWindow.sinks'),
+        ):
+            with self.assertRaisesRegex(Refusal, f'does not know {name} of a model'):
+                Config.of({**SHAPE, **field})
+        window = {'positions': 7, 'layers': [0], 'ropeBase': 1e4}
+        self.assertEqual(Config.of({**SHAPE, 'ropeScaling': {'factor': 8}, 'slidingWindow': window}).window, 7)
+
     def two_policies(self) -> Engine:
         """An engine with two published policies on one base."""
         config = decoder().config
