@@ -53,7 +53,7 @@ export class IncomingState {
     );
   }
 
-  /** Returns false if no tensor has the piece's name. @throws BackendError when the worker reads a part already */
+  /** Returns false if no tensor has the piece's name. @throws BackendError when bytes and files are mixed */
   put(piece: TensorPiece | BlockPiece | FilePiece): boolean {
     if ('format' in piece) return false;
     const { name } = piece;
@@ -66,11 +66,12 @@ export class IncomingState {
     if (place === undefined) return false;
     const { offset: at, length } = place.data as unknown as Range;
     if (!('bytes' in piece)) {
+      if (this.#flat !== undefined) throw mixed(name);
       const { path, offset, dtype, shape } = piece;
       this.#parts.push({ path, offset, dtype, shape, at, stride: place.stride ?? null });
       return true;
     }
-    if (this.#parts.length > 0) throw new BackendError(`tensor "${name}": some of the weights are in files already`);
+    if (this.#parts.length > 0) throw mixed(name);
     this.#flat ??= new Float32Array(this.#length);
     putPiece({ ...place, data: this.#flat.subarray(at, at + length) }, piece);
     return true;
@@ -88,6 +89,9 @@ export class IncomingState {
     };
   }
 }
+
+const mixed = (name: string) =>
+  new BackendError(`tensor "${name}": some of the weights come as bytes, and others are in files`);
 
 export function trainedCount(shape: PolicyShape, config: DecoderConfig): number {
   if ('trunk' in shape)
