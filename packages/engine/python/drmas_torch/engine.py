@@ -3,11 +3,10 @@ caller's."""
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,7 +55,7 @@ class Resident:
 
 
 class Engine:
-    """A call named `createBase` is the method `on_create_base`."""
+    """`CALLS` has the methods that the other side calls, by their names there."""
 
     def __init__(self, inbox: Inbox, send: Send, place: Place, slots: int) -> None:
         self.inbox, self.send, self.place, self.slots = inbox, send, place, slots
@@ -67,8 +66,9 @@ class Engine:
         self._streamed: list[tuple[int, int]] = []
 
     def call(self, method: str, args: dict[str, Any], arrays: Arrays) -> Answer:
-        name = 'on_' + re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), method)
-        return cast('Answer | None', getattr(self, name)(arrays, **args)) or ({}, {})
+        if method not in CALLS:
+            raise Refusal(f"the engine on PyTorch has no call '{method}'")
+        return CALLS[method](self, arrays, **args) or ({}, {})
 
     # Models
 
@@ -356,6 +356,28 @@ class Engine:
         if id not in self.policies:
             raise Refusal(f'the engine has no policy of number {id}')
         return self.policies[id]
+
+
+CALLS: dict[str, Callable[..., Answer | None]] = {
+    'createBase': Engine.on_create_base,
+    'baseHash': Engine.on_base_hash,
+    'baseFlat': Engine.on_base_flat,
+    'createPolicy': Engine.on_create_policy,
+    'copyWeights': Engine.on_copy_weights,
+    'setState': Engine.on_set_state,
+    'state': Engine.on_state,
+    'drop': Engine.on_drop,
+    'score': Engine.on_score,
+    'logits': Engine.on_logits,
+    'accumulate': Engine.on_accumulate,
+    'optimStep': Engine.on_optim_step,
+    'discard': Engine.on_discard,
+    'resetOptimizer': Engine.on_reset_optimizer,
+    'createCritic': Engine.on_create_critic,
+    'criticState': Engine.on_critic_state,
+    'setCritic': Engine.on_set_critic,
+    'publish': Engine.on_publish,
+}
 
 
 def out_of_memory(error: BaseException) -> bool:

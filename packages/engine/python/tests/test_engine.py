@@ -635,6 +635,12 @@ class Calls(unittest.TestCase):
             engine.call('accumulate', {'id': 1, 'samples': {'temperatures': [1.0]}}, arrays)
         self.assertEqual(float(engine.policies[1].policy.trained.gradient.abs().sum()), 0)
 
+    def test_a_call_that_is_unknown_is_refused(self) -> None:
+        engine = Engine(mock.Mock(), mock.Mock(), place(), 8)
+        for method in ('mergeAll', 'tick', '__init__'):
+            with self.assertRaisesRegex(Refusal, f"has no call '{method}'"):
+                engine.call(method, {}, {})
+
     def test_the_last_policy_on_a_base_takes_its_cache_with_it(self) -> None:
         engine = self.two_policies()
         for id, left in ((1, 1), (2, 0)):
