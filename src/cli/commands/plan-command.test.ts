@@ -88,7 +88,10 @@ describe('plan --play', () => {
     const findings = {
       tasks: 1,
       worthwhile: false,
-      advice: [{ code: 'all-wrong', weight: 'stops' }],
+      advice: [
+        { code: 'all-wrong', weight: 'stops' },
+        { code: 'not-called', weight: 'hinders' }, // the verifier, which no episode reaches
+      ],
       groups: { count: 1, signal: 0, allWrong: 1 },
     };
     expect(JSON.parse(out)).toMatchObject({
