@@ -55,7 +55,7 @@ describe('the training loop', () => {
 });
 
 it('imports of values are distinguished from imports of types', () => {
-  const reached = reachedFrom('runs/run/execute-run.ts');
+  const reached = reachedFrom('runs/run/execute/execute-run.ts');
   expect(reached.filter((path) => path.startsWith('src/')).length).toBeGreaterThan(200);
   expect(reached.some((path) => path.startsWith('node:'))).toBe(true);
   expect(reached.some((path) => path.startsWith('packages/engine/src/backends/'))).toBe(true);

@@ -51,7 +51,7 @@ export function torchMemory(
   const bases = new Map<string, number>();
   const caches = new Map<string, number>();
   // Policies train one after another, in the same memory.
-  let [trained, mostActive, mostRecorded] = [0, 0, 0];
+  let [trained, mostActive] = [0, 0];
   for (const { name, config, adapter, agentAdapters, precision, optimizer, agents, versions } of planned) {
     if (config === undefined) continue;
     const bytes = BYTES[precision ?? (isTorchProcessor(device) ? 'float32' : 'bfloat16')];
@@ -60,19 +60,16 @@ export function torchMemory(
     const count = adapter === undefined ? whole + ofAgents : adapterParameterCount(config, adapter.settings);
     const settings = adapter?.settings ?? agentAdapters;
     const batch = Math.max(rows, longest) * layersOf(config).length * rowBytes(config, settings, bytes, recompute);
-    const pass = batch + layerBytes(config, settings, bytes) * rows;
     const logits = 3 * FLOAT * Math.min(BLOCK_LOGITS, rows * config.vocabSize);
     policies[name] = {
       weights: FLOAT * count + versions * bytes * count,
       gradients: FLOAT * count * (agents > 1 ? 2 : 1),
       optimizer: FLOAT * count * usedBuffers(optimizer).length,
-      activations: pass + logits,
+      activations: batch + layerBytes(config, settings, bytes) * rows + logits,
     };
     const { activations, ...kept } = policies[name] as Footprint;
     trained += Object.values(kept).reduce((sum, each) => sum + each, 0);
     mostActive = Math.max(mostActive, activations);
-    // A recorded pass and its gradient have memory of their own, beside that of a pass which runs as it is.
-    if (onCard) mostRecorded = Math.max(mostRecorded, pass + FLOAT * count);
     const key = adapter === undefined ? name : `${adapter.base} ${bytes} ${JSON.stringify(adapter.settings)}`;
     const copies = adapter === undefined ? versions : 1;
     caches.set(key, copies * slots * longest * positionFloats(config) * bytes);
@@ -81,7 +78,7 @@ export function torchMemory(
   if (planned.some(({ config }) => config === undefined)) return { policies };
   const sum = (sizes: Iterable<number>) => [...sizes].reduce((total, size) => total + size, 0);
   const [ofBases, cache] = [sum(bases.values()), sum(caches.values())];
-  const total = trained + mostActive + mostRecorded + ofBases + cache + (onCard ? CONTEXT_BYTES : 0);
+  const total = trained + mostActive + ofBases + cache + (onCard ? CONTEXT_BYTES : 0);
   return { policies, total: { bases: ofBases, cache, total } };
 }
 
