@@ -19,8 +19,9 @@ const jobs = questions.flatMap(({ parts }) => parts.flatMap(jobsOf));
 const results = await readResults(join(root, 'research/results'), jobs);
 const cells = cellsOfDefault(questions, results, await readCells(root));
 
+const points = (share = Number.NaN) => (100 * share).toFixed(1);
 const text = ({ mean: gain, interval, p, pairs }: Comparison) =>
-  `${gain.toFixed(1)} [${interval?.low.toFixed(1)}, ${interval?.high.toFixed(1)}], ${pairs} pairs, p = ${exactText(p)}`;
+  `${points(gain)} [${points(interval?.low)}, ${points(interval?.high)}], ${pairs} pairs, p = ${exactText(p)}`;
 await fillTables('default.md', {
   cells: table(
     [
@@ -34,9 +35,9 @@ await fillTables('default.md', {
     ['', 'mean of nine cells', 'p, by Holm', 'worst cell', 'shown to be behind in', 'passes'],
     verdictsOf(cells).map(({ name, mean: gain, p, worst, behind, passes }) => [
       `\`${name}\``,
-      gain.toFixed(1),
+      points(gain),
       exactText(p),
-      worst.toFixed(1),
+      points(worst),
       behind.join('; ') || 'none',
       passes ? 'yes' : 'no',
     ]),

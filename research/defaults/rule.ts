@@ -8,12 +8,12 @@ import type { Results } from '../harness/stored-result.js';
 
 /** The estimators that were candidates for the default. */
 export const CANDIDATES = ['ema', 'shrinkage'] as const;
-/** The worst mean that a default may have, in points. */
-const WORST = -2;
+/** The worst mean that a default may have. */
+const WORST = -0.02;
 
 export interface Cell {
   readonly label: string;
-  /** Each candidate minus `drmas`, in points. */
+  /** Each candidate minus `drmas`. */
   readonly gains: readonly Comparison[];
   /** Runs whose last evaluation lies below their first, by estimator, `drmas` first. */
   readonly failures?: readonly string[];
@@ -31,7 +31,7 @@ function cellOf(part: Part, results: Results, label?: string): Cell {
   return {
     label: label ?? String(regime.dose?.label),
     gains: CANDIDATES.map((name) => {
-      const gains = of.gains(regime, variantOf(name), curveScore).map(({ gain }) => 100 * gain);
+      const gains = of.gains(regime, variantOf(name), curveScore).map(({ gain }) => gain);
       return compare(gains, part.seeds.length);
     }),
     failures: ['drmas', ...CANDIDATES].map((name) => {
@@ -53,10 +53,7 @@ export function cellsOfDefault(questions: readonly Question[], results: Results,
     ...league.map((part) => cellOf(part, results, 'the league, at own rates')),
     {
       label: 'CreditBench, mean of eight families',
-      gains: CANDIDATES.map((name) => {
-        const gains = bench.find(({ estimator }) => estimator === name)?.gains ?? [];
-        return compare(gains.map((gain) => 100 * gain));
-      }),
+      gains: CANDIDATES.map((name) => compare(bench.find(({ estimator }) => estimator === name)?.gains ?? [])),
     },
   ];
 }

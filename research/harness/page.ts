@@ -45,7 +45,7 @@ import {
   reachedText,
   soonerTable,
 } from './waiting.js';
-import { distinct } from './work-through.js';
+import { distinct, doneIn } from './work-through.js';
 
 /**
  * Fills a text's tokens:
@@ -161,8 +161,8 @@ export function fillPage(
       return `${low} of ${scores.length} runs (the lowest at ${(100 * Math.min(...scores)).toFixed(1)} %)`;
     },
     done: ([id = '']) => {
-      const jobs = distinct(jobsOf(partOf(id)));
-      return `${jobs.filter((job) => results.of(job) !== undefined).length} of ${jobs.length}`;
+      const { there, declared } = doneIn(partOf(id), results);
+      return `${there} of ${declared}`;
     },
     distinct: () => distinctText(questions, results),
     ratios: ([ids = '', slow = '', quick = '']) => ratiosTable(resultsOf(ids), slow, quick),

@@ -1,6 +1,6 @@
 /** Works through the jobs that have no result yet. */
 import { runQueue } from '../../src/runs/studies/ablation/ablation-queue.js';
-import { type Job, jobName } from './declaration.js';
+import { type Job, jobName, jobsOf, type Part } from './declaration.js';
 import { MissingPiece, type RunOptions } from './run-job.js';
 import type { Results, StoredResult } from './stored-result.js';
 
@@ -12,6 +12,13 @@ export function distinct(jobs: readonly Job[]): Job[] {
 /** The jobs that are to be run: those without a current result. */
 export const pending = (jobs: readonly Job[], results: Results): Job[] =>
   distinct(jobs).filter((job) => results.of(job) === undefined);
+
+/** The results of a part that are there, and those that are declared. */
+export function doneIn(part: Part, results: Results): { readonly there: number; readonly declared: number } {
+  const jobs = jobsOf(part);
+  const declared = distinct(jobs).length;
+  return { there: declared - pending(jobs, results).length, declared };
+}
 
 export interface Progress {
   readonly done: number;

@@ -15,14 +15,14 @@ import {
   slopeOnDose,
 } from '../harness/analysis.js';
 import { blindPredictions, isTrusted } from '../harness/blind.js';
-import { jobsOf, type Part, type Question } from '../harness/declaration.js';
+import type { Part, Question } from '../harness/declaration.js';
 import { slopeOnOverlap } from '../harness/mechanism.js';
 import { differs, exactText, points } from '../harness/part-text.js';
 import { JOINED } from '../harness/plan-dates.js';
 import { collapsesOf, hasCollapsed, neverRose } from '../harness/stability.js';
 import type { Results } from '../harness/stored-result.js';
 import { type RateRatio, type Sooner, soonerOf, wholeRatios } from '../harness/waiting.js';
-import { distinct } from '../harness/work-through.js';
+import { doneIn } from '../harness/work-through.js';
 import { tabular, texOf } from './tex.js';
 
 /** All that is stored, by the names that plans use. */
@@ -57,12 +57,6 @@ export function partOf({ questions }: Stored, id: string): Part {
   return part;
 }
 export const resultsOf = (stored: Stored, id: string) => new PartResults(partOf(stored, id), stored.results);
-
-/** The runs of a part that are there, and those that are declared. */
-function doneOf(stored: Stored, id: string): { readonly there: number; readonly declared: number } {
-  const jobs = distinct(jobsOf(partOf(stored, id)));
-  return { there: jobs.filter((job) => stored.results.of(job) !== undefined).length, declared: jobs.length };
-}
 
 /** The difference of two variants in a regime of a part. */
 function difference(
@@ -106,13 +100,6 @@ export const estimatorOf = (id: string): string => id.replace(/-at-[\d.e-]+$/, '
 export const shortText = ({ mean: centre, interval }: Comparison): string =>
   `${points(centre)}${interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`}`;
 
-/** As `shortText`, of a difference that is in points already. */
-const inPoints = ({ mean: centre, interval }: Comparison): string =>
-  shortText({
-    mean: centre / 100,
-    interval: interval && { low: interval.low / 100, high: interval.high / 100 },
-  } as Comparison);
-
 const held = (isTrue: boolean) => (isTrue ? 'held' : '**failed**');
 const within = ({ mean: centre }: Comparison, most: number) => 100 * Math.abs(centre) <= most;
 const listed = (texts: readonly string[]) => texts.join(', ');
@@ -127,7 +114,7 @@ function linesOf<Line>({ root }: Stored, name: string): Line[] | undefined {
 
 /** The outcome of a plan whose runs are not all there; undefined if they are. */
 function unfinished(stored: Stored, ids: readonly string[], predicted: string): Outcome[] | undefined {
-  const done = ids.map((id) => doneOf(stored, id));
+  const done = ids.map((id) => doneIn(partOf(stored, id), stored.results));
   const [there, declared] = [done.reduce((n, one) => n + one.there, 0), done.reduce((n, one) => n + one.declared, 0)];
   if (there === declared) return undefined;
   return [{ predicted, found: `${there} of ${declared} runs are stored`, verdict: there === 0 ? 'not run' : 'open' }];
@@ -140,6 +127,17 @@ export const SHARED_IN_LEAGUE: readonly string[] = [
 ];
 const SHARED_IN_TUNED: readonly string[] = ['grpo', 'grpo-entropy', 'grpo-kl', 'grpo-turn', 'reinforce++'];
 const NOT_PREDICTED = 'gae';
+
+/** The seeds of an arm minus the seeds of another; each seed is the mean over its lines. */
+function armsApart<Line extends { readonly arm: string; readonly seed: number }>(
+  lines: readonly Line[],
+  [arm, other]: readonly [string, string],
+  score: (line: Line) => number,
+): Comparison {
+  const at = (name: string, seed: number) =>
+    mean(lines.filter((line) => line.arm === name && line.seed === seed).map(score));
+  return compare([...new Set(lines.map(({ seed }) => seed))].map((seed) => at(arm, seed) - at(other, seed)));
+}
 
 // The plans, in the order of their dates.
 
@@ -563,19 +561,19 @@ const defaults: Plan = {
     const ema = (regime: string) => {
       const gain = cells.find(({ label }) => label.includes(regime))?.gains[0];
       if (gain === undefined) throw new Error(`the rule has no cell of ${regime}`);
-      return { ...gain, text: inPoints(gain) };
+      return gain;
     };
     const [repair, fast] = [ema('`repair`'), ema('fast improvement')];
     const passing = verdictsOf(cells).filter(({ passes }) => passes);
     return [
       {
         predicted: '`ema` is ahead of `drmas` in `repair`, on fresh seeds',
-        found: repair.text,
+        found: shortText(repair),
         verdict: held(repair.verdict === 'higher'),
       },
       {
         predicted: '`ema` is behind with fast improvement',
-        found: fast.text,
+        found: shortText(fast),
         verdict: held(fast.verdict === 'lower'),
       },
       {
@@ -591,12 +589,7 @@ const pools: Plan = {
   name: 'pools',
   outcomes(stored) {
     const runs = linesOf<{ readonly arm: string; readonly seed: number; readonly late: number }>(stored, 'pools') ?? [];
-    const seeds = [...new Set(runs.map(({ seed }) => seed))];
-    const minusSelf = (arm: string) => {
-      const at = (name: string, seed: number) =>
-        runs.find((run) => run.arm === name && run.seed === seed)?.late ?? Number.NaN;
-      return compare(seeds.map((seed) => at(arm, seed) - at('self', seed)));
-    };
+    const minusSelf = (arm: string) => armsApart(runs, [arm, 'self'], ({ late }) => late);
     const gains = ['latest', 'uniform', 'prioritised'].map(minusSelf);
     const uniform = minusSelf('uniform');
     const range = [uniform.interval?.low, uniform.interval?.high].map((end = Number.NaN) => end.toFixed(2)).join(', ');
@@ -609,17 +602,6 @@ const pools: Plan = {
     ];
   },
 };
-
-/** Ten seeds of an arm minus another, each seed a mean over its lines, in points. */
-function armsApart<Line extends { readonly arm: string; readonly seed: number }>(
-  lines: readonly Line[],
-  [arm, other]: readonly [string, string],
-  score: (line: Line) => number,
-): Comparison {
-  const at = (name: string, seed: number) =>
-    mean(lines.filter((line) => line.arm === name && line.seed === seed).map(score));
-  return compare([...new Set(lines.map(({ seed }) => seed))].map((seed) => at(arm, seed) - at(other, seed)));
-}
 
 const pools2: Plan = {
   name: 'pools-2',

@@ -96,8 +96,8 @@ function partOf({ path: [section] }: Override): 'shared' | 'single' | 'tasks' {
 const sets = ({ value }: Override): boolean => value !== null;
 
 /**
- * Checks the keys that `null` removed where there was none, since the parsed settings do not have them. An override may
- * remove what an earlier one has set.
+ * Checks the keys that `null` removed although there was none, since the parsed settings do not have them. An override
+ * may remove what an earlier one has set.
  * @throws RecipeError if there is no such setting
  */
 function checkRemovals(schema: ReturnType<typeof settingsSchema>, tree: Plain, removals: readonly Override[]): void {

@@ -98,7 +98,7 @@ function differenceLines({ differences }: AblationResult, width: number): string
 
 interface Series {
   readonly name: string;
-  /** One value per step, from the first step; not a number where it was not measured. */
+  /** One value per step, from the first step; not a number if it was not measured. */
   readonly values: readonly number[];
 }
 
@@ -160,7 +160,7 @@ function marksOf(names: readonly string[]): Map<string, string> {
   return marks;
 }
 
-/** The means of the values in each column; `undefined` where there is none, as after the last value. */
+/** The means of the values in each column; `undefined` if there is none, as after the last value. */
 function binned(values: readonly number[], columns: number, steps: number): (number | undefined)[] {
   return Array.from({ length: columns }, (_, column) => {
     const [from, to] = [column, column + 1].map((edge) => Math.floor((edge * steps) / columns));

@@ -117,7 +117,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
   const histories = steps.flatMap(({ history }) => history ?? []);
   const frozen = steps.some((step) => step.frozen === true);
   const learnt = (cell: () => string) => (frozen ? 'frozen' : cell());
-  // What no step has measured is an empty cell, and not 0.
+  // A number that no step has measured is an empty cell, and not 0.
   const measured = (values: readonly number[]) => (values.length === 0 ? '' : significant(mean(values)));
   return [
     clean(name),

@@ -28,7 +28,7 @@ export function shown(value: unknown): string {
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
 }
 
-/** What JSON has no text for, or another one. */
+/** The text of a value for which JSON has no text, or another one. */
 function plain(value: unknown): string | undefined {
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value === 'symbol' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);

@@ -80,7 +80,7 @@ export class JsonSplitter {
     return rest;
   }
 
-  /** What stands behind an array that is closed, if entries may follow there. */
+  /** The text behind an array that is closed, if entries may follow there. */
   #textBehindArray(): string | undefined {
     if (!(this.#inner instanceof ArrayPieces)) return undefined;
     const { behind, line } = this.#inner;
