@@ -109,9 +109,26 @@ const rules = blocks.flatMap((block) => {
   new RegExp(pattern, 'g'); // throws for what the translation has missed
   return [{ id, pattern, entropy, keywords }];
 });
+/** Many rules look for a secret that is assigned to a name of its service; the list writes them by a function. */
+const BETWEEN = String.raw`(?:[ \t\w.-]{0,20})[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`;
+const inBothCases = (name: string) => name.replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+const assigned = (name: string, secret: string) => `(?:${inBothCases(name)})${BETWEEN}(${secret})(?![\\w-])`;
+
+/** The pattern in the words of the list. */
+function written(pattern: string): string {
+  const [name = '', secret = ''] = pattern.split(BETWEEN);
+  const parts = [
+    name.slice(3, -1).replaceAll(/\[([a-z])[A-Z]\]/g, '$1'),
+    secret.slice(1, -String.raw`)(?![\w-])`.length),
+  ];
+  return assigned(parts[0] ?? '', parts[1] ?? '') === pattern
+    ? `assigned(${parts.map((part) => JSON.stringify(part)).join(', ')})`
+    : JSON.stringify(pattern);
+}
+
 const rows = rules.map(
   ({ id, pattern, entropy, keywords }) =>
-    `  [${[id, entropy, keywords.join(' '), pattern].map((each) => JSON.stringify(each)).join(', ')}],`,
+    `  [${[id, entropy, keywords.join(' ')].map((each) => JSON.stringify(each)).join(', ')}, ${written(pattern)}],`,
 );
 writeFileSync(
   'src/runs/traces/gitleaks-rules.ts',
@@ -141,6 +158,12 @@ writeFileSync(
  * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
  * SOFTWARE.
  */
+
+const between = ${JSON.stringify(BETWEEN)};
+
+/** A secret that is assigned to the name of its service, in letters of both cases. */
+const assigned = (name: string, secret: string) =>
+  \`(?:\${name.replaceAll(/[a-z]/g, (letter) => \`[\${letter}\${letter.toUpperCase()}]\`)})\${between}(\${secret})(?![\\\\w-])\`;
 
 /** The name of a rule, the least entropy in bits a character, words of which a text has one, and the pattern. */
 export const gitleaksRules: readonly (readonly [string, number, string, string])[] = [
