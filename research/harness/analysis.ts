@@ -1,8 +1,9 @@
 /** Comparisons of variants in pairs, and gains against the probe's predictions. */
 
 import { mean, median, standardDeviation } from '@drmas/engine/math';
-import { type PairedInterval, pairedInterval, signFlipP } from '../../src/runs/analysis/paired-interval.js';
+import { type PairedInterval, pairedInterval } from '../../src/runs/analysis/paired-interval.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
+import { signFlipP } from './p-values.js';
 import type { ProbeResult, Results, TrainResult } from './stored-result.js';
 
 /** The results of one part. */

@@ -1,8 +1,8 @@
 /** Whether a shared mean harms through weights that contexts share: research/plans/mechanism.md. */
 import { mean } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, curveScore, LARGEST_P, type PartResults, slopeOf } from './analysis.js';
 import type { Regime, Variant } from './declaration.js';
+import { holm } from './p-values.js';
 import { differs, exactText, gainText, slopeText, table } from './part-text.js';
 
 /** A model of the expert: the overlap of its contexts by seed, and the pairs. */

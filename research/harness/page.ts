@@ -1,7 +1,6 @@
 /** docs/findings.md and docs/research/experiments.md: texts whose numbers come from the results. */
 
 import { mean, median } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import {
   compare,
   curveScore,
@@ -30,6 +29,7 @@ import {
 } from './blind.js';
 import { anchorOf, jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
 import { overlapSlope } from './mechanism.js';
+import { holm } from './p-values.js';
 import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';

@@ -1,7 +1,6 @@
 /** A part of the page: its figure, its table and the command that makes both. */
 import { percent } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import {
   type Comparison,
   curveScore,
@@ -15,6 +14,7 @@ import {
 } from './analysis.js';
 import { jobsOf, type Part, type Regime } from './declaration.js';
 import { mechanismTable, noiseTable } from './mechanism.js';
+import { holm } from './p-values.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';

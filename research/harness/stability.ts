@@ -1,9 +1,9 @@
 /** The question of stability: gradient norms and their spikes under Dr. MAS and GRPO, in all regimes. */
 
 import { mean, median } from '@drmas/engine/math';
-import { holm, signFlipP } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, fall, LARGEST_P, lastScore, PartResults, scoreAt } from './analysis.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
+import { holm, signFlipP } from './p-values.js';
 import { exactText, table } from './part-text.js';
 import type { Results, TrainResult } from './stored-result.js';
 import type { Figure, Series } from './svg.js';

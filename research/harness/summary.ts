@@ -1,8 +1,8 @@
 /** The top of the page: the primary comparisons, and one figure of all regimes. */
 import { mean } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { dosesOf, PartResults, scoreAt } from './analysis.js';
 import { anchorOf, type Part, type Primary, type Question } from './declaration.js';
+import { holm } from './p-values.js';
 import { exactText, gainPoint, gainText, points, table } from './part-text.js';
 import type { Results } from './stored-result.js';
 import { figureText } from './svg.js';

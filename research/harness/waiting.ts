@@ -1,8 +1,8 @@
 /** How long runs take to a success: research/plans/catch-up.md. */
 import { mean, median } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf } from './analysis.js';
 import type { Regime, Variant, Waiting } from './declaration.js';
+import { holm } from './p-values.js';
 import { exactText, table } from './part-text.js';
 import type { TrainResult } from './stored-result.js';
 import type { Figure } from './svg.js';

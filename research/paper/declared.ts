@@ -2,7 +2,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { type Cells, levelComparisons, trainingGains } from '../creditbench/page.js';
 import { CANDIDATES, cellsOfDefault, verdictsOf } from '../defaults/rule.js';
 import {
@@ -17,6 +16,7 @@ import {
 import { blindPredictions, isTrusted } from '../harness/blind.js';
 import type { Part, Question } from '../harness/declaration.js';
 import { slopeOnOverlap } from '../harness/mechanism.js';
+import { holm } from '../harness/p-values.js';
 import { differs, exactText, points } from '../harness/part-text.js';
 import { JOINED } from '../harness/plan-dates.js';
 import { collapsesOf, hasCollapsed, neverRose } from '../harness/stability.js';

@@ -6,8 +6,8 @@
  *     npx tsx research/shape/level.ts [--page]   (--page writes the table to docs/research/shape.md)
  */
 import { RandomStream } from '@drmas/engine/math';
-import { oneSidedP } from '../../src/runs/analysis/paired-interval.js';
 import { fillTables } from '../harness/fill-tables.js';
+import { oneSidedP } from '../harness/p-values.js';
 import { table as markdown } from '../harness/part-text.js';
 import { ALPHA, leastSpread } from './verdict.js';
 

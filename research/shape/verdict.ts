@@ -1,6 +1,6 @@
 /** Which smaller team is as good: the rule that drops, the test that shows, and the choice of the cheapest. */
 import { mean } from '@drmas/engine/math';
-import { holm, oneSidedP } from '../../src/runs/analysis/paired-interval.js';
+import { holm, oneSidedP } from '../harness/p-values.js';
 
 /** The error rate of the claim that a team is as good, over all variants together, and of dropping a good variant. */
 export const ALPHA = 0.05;

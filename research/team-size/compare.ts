@@ -7,10 +7,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
-import { holm } from '../../src/runs/analysis/paired-interval.js';
 import { compare } from '../harness/analysis.js';
 import { evaluationsOf } from '../harness/evaluations-of.js';
 import { fillTables } from '../harness/fill-tables.js';
+import { holm } from '../harness/p-values.js';
 import { table } from '../harness/part-text.js';
 import { crew } from './crew.js';
 
