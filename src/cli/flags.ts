@@ -41,44 +41,43 @@ export const requiredText = (value: string, description: string): Flag<string> =
   required: true,
 });
 
-export const integer = (low: number, description: string): Flag<number | undefined> => ({
-  value: 'n',
-  description,
-  parse: atLeast(low),
-});
-
-export const decimal = (description: string): Flag<number | undefined> => ({
-  value: 'x',
+/** A number for which `fits` holds. @param hint Advice about a number that does not fit */
+const number = (
+  value: string,
+  description: string,
+  expected: string,
+  fits: (given: number) => boolean,
+  hint: (given: number) => string = () => '',
+): Flag<number | undefined> => ({
+  value,
   description,
   parse: (word) => {
-    const value = Number(word);
-    if (word.trim() !== '' && Number.isFinite(value)) return value;
-    throw new InvalidArgumentError(`expected a number, got '${word}'`);
+    const given = Number(word);
+    if (word.trim() !== '' && fits(given)) return given;
+    throw new InvalidArgumentError(`expected ${expected}, got '${word}'${hint(given)}`);
   },
 });
+
+export const integer = (low: number, description: string) =>
+  number('n', description, `an integer >= ${low}`, (given) => Number.isSafeInteger(given) && given >= low);
+
+export const decimal = (description: string) => number('x', description, 'a number', Number.isFinite);
 
 /** A number from 0 to 1. */
-export const share = (description: string): Flag<number | undefined> => ({
-  value: 'share',
-  description,
-  parse: (word) => {
-    const value = Number(word);
-    if (word.trim() !== '' && value >= 0 && value <= 1) return value;
-    const hint = value > 1 && value <= 100 ? `; for ${value} % write ${value / 100}` : '';
-    throw new InvalidArgumentError(`expected a number from 0 to 1, got '${word}'${hint}`);
-  },
-});
+export const share = (description: string) =>
+  number(
+    'share',
+    description,
+    'a number from 0 to 1',
+    (given) => given >= 0 && given <= 1,
+    (given) => (given > 1 && given <= 100 ? `; for ${given} % write ${given / 100}` : ''),
+  );
 
 /** A share of a card, above 0 and at most 1, or a whole number of cards, as Ray takes it. */
-export const cards = (description: string): Flag<number | undefined> => ({
-  value: 'x',
-  description,
-  parse: (word) => {
-    const value = Number(word);
-    if (word.trim() !== '' && value > 0 && (value <= 1 || Number.isInteger(value))) return value;
-    throw new InvalidArgumentError(`expected a share of a card such as 0.5, or a whole number of cards, got '${word}'`);
-  },
-});
+export const cards = (description: string) => {
+  const expected = 'a share of a card such as 0.5, or a whole number of cards';
+  return number('x', description, expected, (given) => given > 0 && (given <= 1 || Number.isInteger(given)));
+};
 
 export const list = (value: string, description: string): Flag<readonly string[] | undefined> => ({
   value,
@@ -99,14 +98,6 @@ export const choice = <const Choice extends string>(
   byDefault: NoInfer<Choice>,
   description: string,
 ): Flag<Choice> => ({ value, description, choices, byDefault });
-
-function atLeast(low: number) {
-  return (word: string): number => {
-    const value = Number(word);
-    if (word.trim() !== '' && Number.isSafeInteger(value) && value >= low) return value;
-    throw new InvalidArgumentError(`expected an integer >= ${low}, got '${word}'`);
-  };
-}
 
 export const formerly = <Value>(formerKey: string, flag: Flag<Value>): Flag<Value> => ({ ...flag, formerKey });
 

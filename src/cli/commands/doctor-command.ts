@@ -19,7 +19,7 @@ import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { screenOf } from '../reporter/screen.js';
-import { labelled } from '../reporter/start-printer.js';
+import { labelled, rowsOf } from '../reporter/start-printer.js';
 import { cache } from './upkeep/cache-command.js';
 import { server } from './upkeep/server-command.js';
 import { verify } from './upkeep/verify-command.js';
@@ -161,19 +161,16 @@ function rows(diagnosis: Diagnosis): string[][] {
     ...(diagnosis.notice === null ? [] : [['', diagnosis.notice]]),
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],
-    ...[...gpuLines(diagnosis.gpu), ...(diagnosis.gpuAdvice === null ? [] : [diagnosis.gpuAdvice])].map((line, i) => [
-      i === 0 ? 'gpu' : '',
-      line,
-    ]),
-    ...torchLines(diagnosis.python).map((line, i) => [i === 0 ? 'pytorch' : '', line]),
+    ...rowsOf('gpu', [...gpuLines(diagnosis.gpu), ...(diagnosis.gpuAdvice === null ? [] : [diagnosis.gpuAdvice])]),
+    ...rowsOf('pytorch', torchLines(diagnosis.python)),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
-    ...diagnosis.models.map(({ name, program, bytes, problem }, i) => [
-      i === 0 ? 'models' : '',
-      `${name} (${program}, ${byteText(bytes)})${problem === null ? '' : `: not read, ${problem}`}`,
-    ]),
+    ...rowsOf('models', diagnosis.models.map(modelLine)),
   ];
 }
+
+const modelLine = ({ name, program, bytes, problem }: Diagnosis['models'][number]) =>
+  `${name} (${program}, ${byteText(bytes)})${problem === null ? '' : `: not read, ${problem}`}`;
 
 /** The lines of `drmas doctor` about PyTorch: the cards that `--device cuda` finds, or what is missing for it. */
 function torchLines(python: PythonReport | null): readonly string[] {

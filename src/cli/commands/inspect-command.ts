@@ -52,16 +52,11 @@ export const inspectLog = defineCommand({
   },
 });
 
-interface LogFiles {
-  readonly path: string;
-  readonly files: readonly string[];
-}
-
 /**
  * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step). In
  * a folder with one run, the place is that run.
  */
-async function logAt(path: string): Promise<LogFiles> {
+async function logAt(path: string): Promise<{ readonly path: string; readonly files: readonly string[] }> {
   try {
     if (!(await stat(path)).isDirectory()) return { path, files: [path] };
     const below = await readdir(path, { recursive: true });

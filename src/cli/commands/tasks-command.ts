@@ -1,5 +1,5 @@
 import { excerpt } from '@drmas/engine/host';
-import type { Split } from '@drmas/engine/nouns';
+import type { Split, TaskSet } from '@drmas/engine/nouns';
 import { loadTasks } from '../../method/index.js';
 import { requestStudy } from '../../runs/index.js';
 import { jsonText } from '../command-context.js';
@@ -43,17 +43,11 @@ export const tasks = defineCommand({
   },
 });
 
-function headLines(split: Split, { name, size, warnings = [] }: TaskCounts, other: number, width: number): string[] {
+function headLines(split: Split, { name, size, warnings = [] }: TaskSet, other: number, width: number): string[] {
   const text = (count: number) => (Number.isFinite(count) ? grouped(count) : 'endlessly many');
   const heading =
     split === 'test'
       ? `${name}: ${text(size)} tasks are held out for evaluations, ${text(other)} are for training`
       : `${name}: ${text(size)} tasks are for training, ${text(other)} are held out for evaluations`;
   return [...wrap(heading, width), ...warnings.flatMap((warning) => wrap(`warning: ${warning}`, width))];
-}
-
-interface TaskCounts {
-  readonly name: string;
-  readonly size: number;
-  readonly warnings?: readonly string[];
 }

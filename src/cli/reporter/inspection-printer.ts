@@ -2,7 +2,7 @@
 import { isNotable } from '../../method/advantage.js';
 import type { GroupFindings, Inspection } from '../../runs/studies.js';
 import { labelled } from './start-printer.js';
-import { grouped, percent, significant, table, wrap } from './text-layout.js';
+import { bullet, grouped, percent, significant, table, wrap } from './text-layout.js';
 
 export function inspectionLines(inspection: Inspection, path: string, width: number): string[] {
   const { groups, agents } = inspection;
@@ -26,9 +26,7 @@ export function inspectionLines(inspection: Inspection, path: string, width: num
     '',
     ...estimatorLines(inspection),
     '',
-    ...findings(inspection).flatMap((finding) =>
-      wrap(finding, width - 2).map((line, index) => (index === 0 ? `- ${line}` : `  ${line}`)),
-    ),
+    ...findings(inspection).flatMap((finding) => bullet(finding, width)),
   ];
 }
 

@@ -30,10 +30,13 @@ export function startLines(recipe: Recipe, started: RunStarted, runPath: string,
     ['recipe', `${recipe.name}, seed ${started.seed}`],
     ['team', `${recipe.team.name}: ${Object.keys(recipe.team.agents).join(', ')}`],
     ['tasks', [...new Set([recipe.tasks.train.name, recipe.tasks.test.name])].join(' / ')],
-    ...policies.map((line, index) => [index === 0 ? 'policies' : '', line]),
-    ...frozen.map((line, index) => [index === 0 ? 'frozen' : '', line]),
+    ...rowsOf('policies', policies),
+    ...rowsOf('frozen', frozen),
     ['method', `${recipe.advantage.type} advantages, ${losses.join(' and ')} loss`],
-    ...plan.filter((line) => line !== undefined).map((line, index) => [index === 0 ? 'plan' : '', line]),
+    ...rowsOf(
+      'plan',
+      plan.filter((line) => line !== undefined),
+    ),
     ...hardwareRows(started),
     ['run', runPath],
   ];
@@ -64,6 +67,10 @@ function hardwareRows({ hardware, backends }: RunStarted): string[][] {
   const models = Object.entries(backends).map(([name, backend]) => ['', `${name}: ${text(backend)}`]);
   return [['hardware', `${hardware.cores} cores`], ...models];
 }
+
+/** The rows of several texts with one label. */
+export const rowsOf = (label: string, texts: readonly string[]): string[][] =>
+  texts.map((text, i) => [i === 0 ? label : '', text]);
 
 /** Lines of a label and a text each. A row without a label continues the row above. */
 export function labelled(rows: readonly (readonly string[])[], width: number): string[] {

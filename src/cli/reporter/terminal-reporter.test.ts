@@ -85,7 +85,7 @@ async function report(changes: Partial<Screen>): Promise<string> {
   const path = (number: number) => join(root, `${number}.jsonl`);
   await writeEpisodes(nodeFiles, path(0), [episode('a', 0, '\\boxed{1}'), episode('b', 0, 'guess')]);
   await writeEpisodes(nodeFiles, path(3), [episode('a', 0, '\\boxed{1}'), episode('b', 1, 'work \\boxed{10}')]);
-  await reporter.finish({ path: root, stepEpisodesPath: path, evaluationEpisodesPath: path });
+  await reporter.finish({ evaluationEpisodesPath: path });
   return shown;
 }
 
@@ -300,7 +300,7 @@ describe('during a step', () => {
     );
     expect(shown).toContain(`ending after step 1: ${message}`);
     const missing = (number: number) => join(root, `${number}.jsonl`);
-    await reporter.finish({ path: root, stepEpisodesPath: missing, evaluationEpisodesPath: missing });
+    await reporter.finish({ evaluationEpisodesPath: missing });
     expect(shown).toMatch(/best evaluation: step 1 \(averageAtK 0\.5/);
     expect(shown).toMatch(/drmas evaluate .* --checkpoint best/);
   });

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import type { RunEvent, Spike, Step, Warmup } from '@drmas/engine/events';
+import type { RunEvent, RunStarted, Spike, Step, Warmup } from '@drmas/engine/events';
 import type { PlayProgress } from '@drmas/engine/host';
-import { type Headline, headlineOf } from '@drmas/engine/nouns';
+import { headlineOf } from '@drmas/engine/nouns';
 import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { rivalOf } from '../../method/advantage.js';
 import type { Recipe } from '../../method/recipe.js';
-import { readEpisodes } from '../../method/store.js';
+import { type RunDirectory, readEpisodes } from '../../method/store.js';
 import { choosePair, pairLines } from './conversation-printer.js';
 import {
   bestLine,
@@ -29,11 +29,7 @@ import { startLines } from './start-printer.js';
 import { nextLines, secondsOf, summaryLines } from './summary-printer.js';
 import { nearPath, wrap } from './text-layout.js';
 
-export interface FinishedRun {
-  readonly path: string;
-  stepEpisodesPath(step: number): string;
-  evaluationEpisodesPath(step: number): string;
-}
+type FinishedRun = Pick<RunDirectory, 'evaluationEpisodesPath'>;
 
 /** Prints the progress of a run for a person, on a terminal or to a log file, from the run's events alone. */
 export class TerminalReporter {
@@ -73,7 +69,7 @@ export class TerminalReporter {
     for (const event of events) this.#history = remember(this.#history, event);
     this.#secondsBefore = secondsOf(this.#history);
     const { started, steps } = this.#history;
-    if (started !== undefined) this.#say(...startLines(this.#recipe, started, this.#runPath, this.#screen.width), '');
+    if (started !== undefined) this.#start(started);
     this.#say(`resuming after step ${steps.at(-1)?.step ?? 0}`);
   }
 
@@ -87,6 +83,7 @@ export class TerminalReporter {
     if (!ofHeldStep) this.#sayHeldStep();
     this.#history = remember(this.#history, event);
     const { width } = this.#screen;
+    const { scores, started } = this.#history;
     switch (event.type) {
       case 'run.started':
         this.#start(event);
@@ -96,8 +93,8 @@ export class TerminalReporter {
         break;
       case 'evaluation':
         this.#say(
-          tone(this.#screen, 'bold', evaluationLine(event, width, this.#headline())),
-          ...measureLines(event, width, this.#history.scores),
+          tone(this.#screen, 'bold', evaluationLine(event, width, headlineOf(scores, started?.success))),
+          ...measureLines(event, width, scores),
         );
         if (event.step === 0) this.#say(...wrap(stepLegend(Object.keys(event.agents)), width));
         break;
@@ -184,13 +181,8 @@ export class TerminalReporter {
     return commandText(['npx', 'drmas', 'resume', this.#runPath, ...this.#flags]);
   }
 
-  #start(event: Extract<RunEvent, { type: 'run.started' }>): void {
+  #start(event: RunStarted): void {
     this.#say(...startLines(this.#recipe, event, this.#runPath, this.#screen.width), '');
-  }
-
-  #headline(): Headline {
-    const { scores, started } = this.#history;
-    return headlineOf(scores, started?.success);
   }
 
   #warmupLine(event: Warmup): string {

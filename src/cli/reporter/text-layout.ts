@@ -105,6 +105,10 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
+/** A text as an item of a list: a dash before its first line, and its other lines below the text. */
+export const bullet = (text: string, width: number): string[] =>
+  wrap(text, width - 2).map((line, i) => `${i === 0 ? '-' : ' '} ${line}`);
+
 /** A path as a person would type it: relative if it is below the working directory. */
 export function nearPath(path: string): string {
   const near = relative('', path) || '.';

@@ -4,7 +4,7 @@ import { endpointSchema } from '@drmas/engine/endpoints';
 import { ArgumentError, parseAt } from '@drmas/engine/errors';
 import { importUserModule, nodeHost } from '@drmas/engine/platform';
 import { recordTeam, requestDemonstrations, type Speaker, speakerOfModule } from '../../../runs/studies.js';
-import { type CommandContext, INTERRUPTED, jsonText } from '../../command-context.js';
+import { INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { decimal, device, integer, list, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { demonstratedLines, playedTaskLine, requestLines } from '../../reporter/planning/demonstrations-printer.js';
@@ -55,7 +55,9 @@ export const demonstrate = defineCommand({
     else if (dryRun)
       print({ type: 'plan', team: recipe.team.name, agents, tasks: chosen.length, samples, minScore, out });
     if (dryRun) return 0;
-    const host = nodeHost({ threads, signal, protect, notify: noticesOf(context, json, lines, screen.width) });
+    const notify = (message: string) =>
+      json ? void context.stderr.write(`${message}\n`) : lines.say(...wrap(message, screen.width));
+    const host = nodeHost({ threads, signal, protect, notify });
     try {
       const result = await recordTeam(request, host, (played) => {
         const { task, group, kept } = played;
@@ -78,11 +80,7 @@ export const demonstrate = defineCommand({
   },
 });
 
-interface SpeakerFlags {
-  readonly endpoint: string | undefined;
-  readonly model: string | undefined;
-  readonly script: string | undefined;
-}
+type SpeakerFlags = Readonly<Record<'endpoint' | 'model' | 'script', string | undefined>>;
 
 /**
  * The model or the module that answers; undefined if no flag names one.
@@ -103,8 +101,4 @@ async function speakerOf({ endpoint, model, script }: SpeakerFlags): Promise<Spe
     return speakerOfModule(script, exported);
   }
   return undefined;
-}
-
-function noticesOf({ stderr }: CommandContext, asJson: boolean, lines: StatusLines, width: number) {
-  return (message: string) => (asJson ? void stderr.write(`${message}\n`) : lines.say(...wrap(message, width)));
 }

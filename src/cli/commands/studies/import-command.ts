@@ -5,7 +5,7 @@ import { importUserModule, nodeFiles } from '@drmas/engine/platform';
 import { importFiles, importTraces, type Redact } from '../../../runs/traces.js';
 import { jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { decimal, repeated, text, toggle } from '../../flags.js';
+import { decimal, repeated, text, toggle, type ValuesOfFlags } from '../../flags.js';
 import { importLines } from '../../reporter/planning/traces-printer.js';
 import { screenOf } from '../../reporter/screen.js';
 
@@ -58,19 +58,12 @@ export const importCommand = defineCommand({
   },
 });
 
-interface TraceFlags {
-  readonly agent?: string;
-  readonly rename: readonly string[];
-  readonly score?: string;
-  readonly minScore?: number;
-  readonly redact?: string;
-}
-
 /**
  * The options that the flags ask for.
  * @throws RunError for a name without a new one, a module that does not exist, or one without a function
  */
-export async function importOptions({ agent, rename, score, minScore, redact }: TraceFlags) {
+export async function importOptions(flags: ValuesOfFlags<typeof traceFlags>) {
+  const { agent, rename, score, minScore, redact } = flags;
   const names = rename.map((pair) => {
     const [old, name, ...more] = pair.split('=');
     if (old === undefined || name === undefined || name === '' || more.length > 0)

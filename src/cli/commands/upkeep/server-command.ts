@@ -44,8 +44,7 @@ export const server = defineCommand({
   ],
   async run(context, [url], flags) {
     const { environment, stdout, signal } = context;
-    const { profile, model, reference, case: cases, speed, hostile } = flags;
-    const { budget = BUDGET_SECONDS, tolerance = TOLERANCE } = flags;
+    const { json, reference, case: cases, budget = BUDGET_SECONDS, tolerance = TOLERANCE, ...asked } = flags;
     const checked = serverUrl('a server, such as http://127.0.0.1:8000').safeParse(url);
     if (!checked.success) throw new ArgumentError(`${url}: ${checked.error.issues[0]?.message}`);
     if (!(tolerance > 0)) throw new ArgumentError(`--tolerance: expected a number above 0, got ${tolerance}`);
@@ -65,17 +64,12 @@ export const server = defineCommand({
     const ours = reference === undefined ? undefined : await loadPolicy(reference, { threads: 1 });
     try {
       const report = await referee({
-        ...{
-          url,
-          apiKey: key ? new Secret(key) : undefined,
-          profile,
-          model,
-          cases,
-          speed,
-          hostile,
-          budgetSeconds: budget,
-          tolerance,
-        },
+        ...asked,
+        url,
+        apiKey: key ? new Secret(key) : undefined,
+        cases,
+        budgetSeconds: budget,
+        tolerance,
         reference:
           ours &&
           ((sequences) =>
@@ -85,10 +79,10 @@ export const server = defineCommand({
               ),
             )),
         signal,
-        ...(flags.json === true ? {} : { onFinding: show }),
+        ...(json === true ? {} : { onFinding: show }),
       });
       const whole = { type: 'probe-server', drmas: packageVersion(), time: new Date().toISOString(), ...report };
-      if (flags.json === true) stdout.write(`${jsonText(whole)}\n`);
+      if (json === true) stdout.write(`${jsonText(whole)}\n`);
       else for (const line of wrap(visible(summary(report)), screen.width)) stdout.write(`${line}\n`);
       return report.findings.some(fails) ? 1 : 0;
     } catch (error) {

@@ -6,7 +6,18 @@ import type { ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js'
 import { describeTask } from '../conversation-printer.js';
 import { expectedLines } from '../score-printer.js';
 import { labelled } from '../start-printer.js';
-import { byteText, duration, grouped, percent, short, significant, table, visible, wrap } from '../text-layout.js';
+import {
+  bullet,
+  byteText,
+  duration,
+  grouped,
+  percent,
+  short,
+  significant,
+  table,
+  visible,
+  wrap,
+} from '../text-layout.js';
 
 export function planLines(plan: RunForecast, width: number): string[] {
   const { recipe, steps, tokens, agents, countedFrom, memory, memoryByDevice = {}, memoryElsewhere, notes } = plan;
@@ -58,7 +69,7 @@ export function planLines(plan: RunForecast, width: number): string[] {
     ...(memoryElsewhere === undefined ? [] : wrap(memoryElsewhere, width)),
     ...(played === undefined ? [] : ['', ...playedLines(played, width, trains)]),
     '',
-    ...notes.flatMap((note) => wrap(note, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))),
+    ...notes.flatMap((note) => bullet(note, width)),
   ];
 }
 
@@ -205,7 +216,7 @@ function estimatorLines({ estimators, agents }: ProbeReport, width: number): str
     ),
     '',
     ...Object.values(agents).flatMap(({ explanation, measuredInflation, covariance }) =>
-      explanation === undefined ? [] : sentence(explanation + measuredText(measuredInflation, covariance), width),
+      explanation === undefined ? [] : bullet(explanation + measuredText(measuredInflation, covariance), width),
     ),
   ];
 }
@@ -251,11 +262,8 @@ function verdictLines({ worthwhile, advice, groups }: ProbeReport, width: number
   return [
     ...wrap(verdict, width),
     ...advice.flatMap(({ says, remedy }) => [
-      ...sentence(says, width),
+      ...bullet(says, width),
       ...wrap(`What would help: ${remedy}`, width - 2).map((line) => `  ${line}`),
     ]),
   ];
 }
-
-const sentence = (text: string, width: number): string[] =>
-  wrap(text, width - 2).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`));
