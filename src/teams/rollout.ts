@@ -31,6 +31,7 @@ export {
   type CostOfCalls,
   costOfCalls,
   type FailureRule,
+  failedScore,
   isMeasured,
   missingParts,
   noCost,

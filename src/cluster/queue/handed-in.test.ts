@@ -32,10 +32,10 @@ const team = defineTeam({
 const request: PlayRequest = { task: { id: 'a', data: { n: 1 } }, sample: 2, phase: 'training', step: 7 };
 
 /** An episode as a worker plays and packs it, with the answers of the run. */
-async function played(more: Partial<PlayRequest> = {}) {
+async function played(more: Partial<PlayRequest> = {}, of: Team = team, changes: Partial<RolloutContext> = {}) {
   const answered = new AnsweredCalls();
   const sampler = scriptedSampler(({ request: { key } }) => `${key[0] % 97}`);
-  const base = scriptedContext(team, sampler, { maxOutcomeBytes: 1000, maxTurns: 8 });
+  const base = scriptedContext(of, sampler, { maxOutcomeBytes: 1000, maxTurns: 8, ...changes });
   const { solver, helper, judge } = base.agents as Required<RolloutContext['agents']>;
   const endpoint: TextBackend = {
     complete: async ({ seed }) => ({ text: `seed ${seed}`, finishReason: 'stop', promptTokens: 3, responseTokens: 2 }),
@@ -43,7 +43,7 @@ async function played(more: Partial<PlayRequest> = {}) {
   const context: RolloutContext = {
     ...base,
     agents: {
-      solver: { ...solver, invalidPenalty: 0.1, judges: false },
+      solver: { ...solver, invalidPenalty: 0.1, callCost: 0.25, judges: false },
       helper: { ...helper, policy: 'solver', judges: false },
       judge: { ...judge, frozen: true },
     } as RolloutContext['agents'],
@@ -53,6 +53,7 @@ async function played(more: Partial<PlayRequest> = {}) {
     const remember =
       <Q, A>(act: (spoken: Q, signal?: AbortSignal) => Promise<A>) =>
       async (spoken: Q, signal?: AbortSignal) => {
+        answered.begin();
         const answer = await act(spoken, signal);
         answered.add(name, spoken as never, answer as never);
         return answer;
@@ -61,8 +62,8 @@ async function played(more: Partial<PlayRequest> = {}) {
     return [name, { ...speaker, generate: remember(speaker.generate as never) }];
   });
   const wanted = { ...request, ...more };
-  const episode = await playEpisode({ ...context, policies: Object.fromEntries(heard) }, { ...wanted, team });
-  expect(episode.failure).toBeUndefined();
+  const episode = await playEpisode({ ...context, policies: Object.fromEntries(heard) }, { ...wanted, team: of });
+  if (of === team) expect(episode.failure).toBeUndefined();
   const awaited: AwaitedEpisode = { context, request: wanted, answered };
   return { episode: unpacked(packed(episode)) as Episode, awaited };
 }
@@ -124,7 +125,7 @@ const forgeries: Record<string, readonly [forge: (episode: Episode) => unknown, 
     (e) => ({ ...e, turns: Array.from({ length: 9 }, () => e.turns[0]) }),
     /9 turns, expected at most 8/,
   ],
-  'a turn number of a later call': [(e) => withField(e, 'turn', 99, 4), /at most 8/],
+  'a turn number of a later call': [(e) => withField(e, 'turn', 99, 4), /at most 13/],
   'another task': [(e) => ({ ...e, task: { id: 'b', data: {} } }), /task\.id is "b", expected "a"/],
   'another sample': [(e) => ({ ...e, sample: 3 }), /sample is 3, expected 2/],
   'a reward of 1e308': [(e) => withScore(e, { team: 1e308 }), /the reward is 1e\+308/],
@@ -138,7 +139,7 @@ const forgeries: Record<string, readonly [forge: (episode: Episode) => unknown, 
   'a huge reward of a turn': [(e) => withField(e, 'stepReward', 1e300), /turn 0: the reward is 1e\+300/],
   'a reward of a failed episode': [
     (e) => ({ ...e, failure: { reason: 'error', message: 'x' } }),
-    /failed episode has no reward/,
+    /failed episode earns -0\.75, and no reward/,
   ],
   'an unknown failure': [(e) => ({ ...e, failure: { reason: 'bored', message: 'x' } }), /failure\.reason/],
   'a large outcome': [(e) => ({ ...e, outcome: 'x'.repeat(2000) }), /outcome is larger/],
@@ -171,10 +172,86 @@ describe('an episode that a worker hands in', () => {
   it('is taken if it failed, with the turns until then', async () => {
     const { episode, awaited } = await played();
     const failure = { reason: 'error', message: 'a bug' };
-    const score = { team: 0, agents: {}, parts: {} };
+    const score = { team: -0.25, agents: {}, parts: { calls: -0.25 }, success: 0 };
     const failed = { ...episode, turns: episode.turns.slice(0, 1), outcome: undefined, score, failure };
     const { stepReward: _, ...turn } = failed.turns[0] as Turn;
     expect(faultOf({ ...failed, turns: [turn] }, awaited)).toBeUndefined();
+  });
+
+  type Ask = (text: string, options?: object) => Promise<{ text: string; value: unknown }>;
+  const asked = (agents: unknown, name: string) => (agents as Record<string, Ask>)[name] as Ask;
+  /** The team with another `play` or other functions, which a worker plays as it does the team's own. */
+  const others: Readonly<Record<string, readonly [Partial<Team>, Partial<PlayRequest>?]>> = {
+    'play throws': [
+      {
+        play: async ({ agents }) => {
+          await asked(agents, 'solver')('a');
+          throw new Error('a bug');
+        },
+      },
+    ],
+    'a parser throws': [
+      { agents: { ...team.agents, solver: agent({ parse: (text) => JSON.parse(`{${text}`) }) } as never },
+    ],
+    'play makes too many calls': [
+      {
+        play: async ({ agents }) => {
+          for (;;) await asked(agents, 'solver')('a');
+        },
+      },
+    ],
+    'the reward throws': [
+      {
+        reward: () => {
+          throw new Error('no score');
+        },
+      },
+    ],
+    'the reward asks more judges than play may make calls': [
+      {
+        reward: async ({ agents }) => {
+          const votes = await Promise.all(Array.from({ length: 12 }, () => asked(agents, 'judge')('is it right?')));
+          return votes.length / 12;
+        },
+      },
+    ],
+    'a rewardGroup asks about each pair': [
+      {
+        rewardGroup: async ({ agents, episodes }) => {
+          for (const a of episodes) for (const b of episodes) await asked(agents, 'judge')(`${a.sample} ${b.sample}`);
+          return episodes.map((_, i) => i);
+        },
+      },
+      { judged: Array.from({ length: 5 }, (_, sample) => ({ sample, outcome: sample, turns: [] })) },
+    ],
+    'play awaits no call': [
+      {
+        play: async ({ agents }) => {
+          void asked(agents, 'solver')('a');
+          void asked(agents, 'helper')('b');
+        },
+      },
+    ],
+    'play gives a call up': [
+      {
+        play: async ({ agents }) => {
+          const controller = new AbortController();
+          const call = asked(agents, 'solver')('a', { signal: controller.signal }).catch(() => {});
+          controller.abort(new Error('enough'));
+          await call;
+          await asked(agents, 'solver')('a');
+        },
+      },
+    ],
+    'the reward is no number': [{ reward: () => Number.NaN }],
+    'the success is no share': [{ success: () => 2 }],
+  };
+
+  it.each(Object.entries(others))('is taken as the worker played it: %s', async (_, [functions, more]) => {
+    for (const changes of [{}, { maxTurns: 4 }, { partWeights: { calls: 0.5 } }] as const) {
+      const { episode, awaited } = await played(more, { ...team, ...functions } as Team, changes);
+      expect(faultOf(episode, awaited)).toBeUndefined();
+    }
   });
 
   it.each(Object.entries(forgeries))('is refused by name if it is forged: %s', async (_, [forge, fault]) => {

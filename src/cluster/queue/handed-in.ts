@@ -6,6 +6,7 @@ import type { Episode, Turn } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import {
   type AgentSettings,
+  failedScore,
   finiteReward,
   isCallName,
   nameOf,
@@ -28,6 +29,11 @@ const MOST_CALLS = 20_000;
 export class AnsweredCalls {
   readonly #byName = new Map<string, GivenAnswer[]>();
   #count = 0;
+
+  /** The calls that the episode has begun. */
+  get count(): number {
+    return this.#count;
+  }
 
   /** @throws RangeError if there is no room for another call */
   begin(): void {
@@ -102,6 +108,7 @@ const episodeSchema = z.object({
   }),
   log: listOf(z.object({ name: text }), 1000).optional(),
   refused: z.custom(isObject, 'expected counts by agent').optional(),
+  unanswered: z.custom(isObject, 'expected counts by agent').optional(),
   failure: z.object({ reason: z.enum(reasons), message: text, stack: text.optional() }).optional(),
 });
 
@@ -131,10 +138,12 @@ export function faultOf(handedIn: unknown, awaited: AwaitedEpisode): string | un
   }
 }
 
-/** Checks the number of turns, before each of them is read. */
+/** Checks the number of turns, before each of them is read. Turns of judges are not in the limit of calls. */
 function checkTurns(handedIn: unknown, { maxTurns }: RolloutContext): void {
-  const turns = isObject(handedIn) && Array.isArray(handedIn.turns) ? handedIn.turns : [];
-  if (turns.length > maxTurns) throw new Fault(`${turns.length} turns, expected at most ${maxTurns}`);
+  const turns: readonly unknown[] = isObject(handedIn) && Array.isArray(handedIn.turns) ? handedIn.turns : [];
+  const ofPlay = turns.filter((turn) => !(isObject(turn) && turn.judging === true)).length;
+  if (ofPlay > maxTurns) throw new Fault(`${ofPlay} turns, expected at most ${maxTurns}`);
+  if (turns.length > MOST_CALLS) throw new Fault(`${turns.length} turns, expected at most ${MOST_CALLS}`);
 }
 
 function checkEpisode(episode: Episode, { context, request, answered }: AwaitedEpisode): void {
@@ -148,8 +157,9 @@ function checkEpisode(episode: Episode, { context, request, answered }: AwaitedE
     const at = `turn ${turn.turn}`;
     const settings = ownValue(agents, turn.agent);
     if (settings === undefined) throw new Fault(`${at}: the team has no agent '${turn.agent}'`);
-    if (turn.turn <= before || turn.turn >= maxTurns || turn.call <= (last.get(turn.agent) ?? -1))
-      throw new Fault(`${at}: expected the turns in the order of their calls, at most ${maxTurns}`);
+    const most = maxTurns + (turn.judging === true ? answered.count : 0);
+    if (turn.turn <= before || turn.turn >= most || turn.call <= (last.get(turn.agent) ?? -1))
+      throw new Fault(`${at}: expected the turns in the order of their calls, at most ${most}`);
     if (names.has(turn.id)) throw new Fault(`${at}: an earlier turn has the id ${turn.id} too`);
     before = turn.turn;
     last.set(turn.agent, turn.call);
@@ -157,7 +167,7 @@ function checkEpisode(episode: Episode, { context, request, answered }: AwaitedE
     checkSettings(at, turn, settings);
     checkAnswer(at, turn, settings, { context, request, answered });
   }
-  checkScore(episode, agents);
+  checkScore(episode, context);
   for (const [name, value] of [
     ['outcome', episode.outcome],
     ...(episode.log ?? []).map(({ name, value }) => [name, value]),
@@ -180,18 +190,19 @@ function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context,
   const { id = '', agent } = turn;
   const fixed = request.replay?.fixed.find((each) => each.id === id);
   if (fixed !== undefined) {
-    if (!isCallName(id, context, request, agent, fixed))
+    if (!isCallName(id, { ...context, calls: context.maxTurns }, request, agent, fixed))
       throw new Fault(`${at}: '${agent}' did not make the call ${id}`);
     for (const field of [...SAMPLED, 'text'] as const) expectEqual(`${at}: ${field}`, turn[field], fixed[field]);
     return;
   }
   const candidates = answered.of(id);
+  const named = { seed: context.seed, calls: Math.max(context.maxTurns, answered.count) };
   if (candidates.length === 0) throw new Fault(`${at}: this run has sampled nothing for the call ${id}`);
   const faults = candidates.map((each) => {
     try {
       expectEqual(`${at}: policy`, turn.policy, each.policy);
       const spoken = 'key' in each.request ? each.request : { ...each.request, prompt: [] };
-      if (!isCallName(id, context, request, agent, { messages: turn.messages, ...spoken }))
+      if (!isCallName(id, named, request, agent, { messages: turn.messages, ...spoken }))
         throw new Fault(`${at}: '${agent}' did not make the call ${id}`);
       checkSampling(at, each.request, settings, request);
       if ('prompt' in each.request) checkTokens(at, turn, each.request, each.answer as Generation, context);
@@ -261,17 +272,22 @@ function checkText(at: string, turn: Turn, spoken: TextRequest, answer: Utteranc
   expectEqual(`${at}: the endpoint's response tokens`, turn.endpoint?.responseTokens, responseTokens);
 }
 
-/** Checks that statistics can hold all rewards, and that they belong to agents of the team. */
-function checkScore({ score, refused = {}, failure }: Episode, agents: RolloutContext['agents']): void {
+/**
+ * Checks that statistics can hold all rewards, and that they belong to agents of the team. A failed episode has no
+ * reward but the cost of its calls.
+ */
+function checkScore({ score, refused = {}, unanswered = {}, failure, turns }: Episode, context: RolloutContext): void {
   const { team, parts, agentParts = {}, metrics = {} } = score;
-  const byAgent = [score.agents, agentParts, refused];
+  const byAgent = [score.agents, agentParts, refused, unanswered];
   for (const name of byAgent.flatMap((each) => Object.keys(each)))
-    if (ownValue(agents, name) === undefined) throw new Fault(`score: the team has no agent '${name}'`);
-  const named = [parts, score.agents, metrics, refused, ...Object.values(agentParts)];
+    if (ownValue(context.agents, name) === undefined) throw new Fault(`score: the team has no agent '${name}'`);
+  const named = [parts, score.agents, metrics, refused, unanswered, ...Object.values(agentParts)];
   for (const [name, value] of [['the reward', team] as const, ...named.flatMap((each) => Object.entries(each))])
     finiteReward(numberOf(value), name);
-  if (failure !== undefined && (team !== 0 || byAgent.slice(0, 2).some((each) => Object.keys(each).length > 0)))
-    throw new Fault('score: a failed episode has no reward');
+  if (failure === undefined) return;
+  const earned = failedScore(turns, context);
+  if (team !== earned.team || [score.agents, agentParts].some((each) => Object.keys(each).length > 0))
+    throw new Fault(`score: a failed episode earns ${earned.team}, and no reward`);
 }
 
 /** A value that may be anything; `finiteReward` refuses what is no number. */

@@ -44,16 +44,19 @@ export function keysOf(
 
 const alternative = (key: RandomKey, { number }: Replay) => randomKey(...key, 'alternative', number);
 
-/** Whether `keysOf` may have named a call: whether it is the agent's call with this prompt in this episode. */
+/**
+ * Whether `keysOf` may have named a call: whether it is the agent's call with this prompt in this episode.
+ * @param run.calls The most calls that the episode may have made, those of judges included
+ */
 export function isCallName(
   name: string,
-  { seed, maxTurns }: Pick<RolloutContext, 'seed' | 'maxTurns'>,
+  { seed, calls }: Pick<RolloutContext, 'seed'> & { readonly calls: number },
   { phase, step, task, sample, replay }: Pick<EpisodeRequest, 'phase' | 'step' | 'task' | 'sample' | 'replay'>,
   agent: string,
   read: KeyedPrompt,
 ): boolean {
   const digest = digestOfPrompt(read);
-  for (let count = 0; count < maxTurns; count++) {
+  for (let count = 0; count < calls; count++) {
     const key = randomKey(seed, phase, step, task.id, sample, agent, ...digest, count);
     if (nameOf(key) === name || (replay !== undefined && nameOf(alternative(key, replay)) === name)) return true;
   }
