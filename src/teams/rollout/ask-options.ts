@@ -9,8 +9,6 @@ import type { ForeignAskOptions } from './rollout-context.js';
 
 export interface CallCounter {
   turns: number;
-  /** The calls of `play`, also those that were rejected and are no turns. */
-  ofPlay: number;
   namesSteps?: boolean;
 }
 

@@ -44,7 +44,7 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Epis
     }),
   );
   const prompts = new CallPrompts(context, agents, episode.turns);
-  const shared = { counter: { turns: 0, ofPlay: 0 }, prompts };
+  const shared = { counter: { turns: 0 }, prompts };
   const calling = Object.entries(agents).map(([name, agent]) => {
     const settings = context.agents[name];
     const policy = settings && context.policies[settings.policy];
@@ -95,7 +95,7 @@ function askOf(
           const refused = probe === undefined ? error : refusalOf(error);
           if (refused instanceof DialectError) {
             if (probe === undefined) {
-              counter.ofPlay++;
+              episode.calls++;
               episode.refuse(role.name);
             }
             stopListening();
@@ -116,14 +116,14 @@ function askOf(
       attempt(() => {
         if (askedBy === 'play') requireStep(role.name, options, counter);
         else requireJudge(role);
-        if (askedBy === 'play' && counter.ofPlay >= context.maxTurns)
+        if (askedBy === 'play' && episode.calls >= context.maxTurns)
           throw new EpisodeFailure('too-many-turns', `more than ${context.maxTurns} calls`);
         const read = prompts.of(role, input, options);
         const { key, fixed, giveBack } = nextKey({ ...read.request, toolChoice: read.toolChoice });
         const call = { ...read, id: nameOf(key), key, turn: counter.turns, call: calls };
         if (probe === undefined) {
           counter.turns++;
-          if (askedBy === 'play') counter.ofPlay++;
+          if (askedBy === 'play') episode.calls++;
           calls++;
         }
         const settled = askedBy === 'play' ? episode.openCall(role.name, given) : undefined;

@@ -39,6 +39,8 @@ export interface EndpointSettings {
 
 export interface EpisodeInPlay extends Scope {
   readonly turns: readonly Turn[];
+  /** The calls of `play` so far, also those that were rejected or given up and are no turns. */
+  readonly calls: number;
 }
 
 /**

@@ -15,6 +15,8 @@ export class RunningEpisode implements Scope {
   /** The turns so far; each delivered reply appends one. */
   readonly turns: Turn[] = [];
   readonly log: EpisodeLog;
+  /** The calls of `play`, also those that were rejected or given up and are no turns. */
+  calls = 0;
   readonly #refused = new Map<string, number>();
   /** The calls of `play` without an answer, by agent. */
   readonly #open = new Map<string, number>();

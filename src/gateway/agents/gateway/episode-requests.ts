@@ -18,7 +18,14 @@ interface SharedAnswer {
 interface EpisodeRequestsOptions {
   readonly episode: EpisodeInPlay;
   readonly calls: EpisodeCalls;
+  readonly limits: CallLimits;
+}
+
+export interface CallLimits {
+  /** The most calls of an episode over the gateway. */
   readonly maxCalls: number;
+  /** The most calls of an episode, whichever way they come. */
+  readonly maxTurns: number;
 }
 
 /** The most requests of an episode that are probes. OpenEnv sends three, and more to an endpoint that refuses some. */
@@ -31,9 +38,8 @@ type RequestDetails = Pick<ServedCall<unknown>, 'signal' | 'retry' | 'text'>;
 export class EpisodeRequests {
   readonly #options: EpisodeRequestsOptions;
   readonly #answers = new Map<string, SharedAnswer>();
-  /** The calls that were begun, including cancelled and refused ones, and the calls that became turns. */
+  /** The calls over the gateway that were begun, including cancelled and refused ones. */
   #begun = 0;
-  #finished = 0;
   #probes = 0;
   #endTextSent = false;
 
@@ -102,19 +108,22 @@ export class EpisodeRequests {
   }
 
   async #answer(agent: string, request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
-    const { calls, episode, maxCalls } = this.#options;
+    const { calls, episode, limits } = this.#options;
     episode.signal.throwIfAborted();
-    if (this.#begun + episode.turns.length - this.#finished >= maxCalls) return this.#end(request);
+    if (this.#begun >= limits.maxCalls || episode.calls >= limits.maxTurns) return this.#end(request);
     this.#begun++;
-    const answer = await calls.complete(agent, request, signal);
-    this.#finished++;
-    return answer;
+    return calls.complete(agent, request, signal);
+  }
+
+  /** The limit that the calls have reached. */
+  get #most(): number {
+    const { maxCalls, maxTurns } = this.#options.limits;
+    return this.#begun >= maxCalls ? maxCalls : maxTurns;
   }
 
   /** Once all calls are used up: a text without calls ends an agent's loop; a refusal or an empty text does not. */
   #end({ model }: ModelRequest): ModelAnswer {
-    if (this.#endTextSent)
-      throw new DialectError(400, 'calls_spent', `the episode has made its ${this.#options.maxCalls} calls`);
+    if (this.#endTextSent) throw new DialectError(400, 'calls_spent', `the episode has made its ${this.#most} calls`);
     this.#endTextSent = true;
     const usage = { promptTokens: 0, responseTokens: 0 };
     return { id: 'calls-spent', model, content: SPENT, toolCalls: [], finishReason: 'stop', usage };

@@ -35,12 +35,13 @@ interface Opened {
 }
 
 /** A gateway before scripted agents, with what plays episodes through it. */
-async function opened(script: Script, settings: object = {}): Promise<Opened> {
+async function opened(script: Script, settings: object = {}, limits: { maxTurns?: number } = {}): Promise<Opened> {
   const sampler = scriptedSampler(script);
   const warnings: string[] = [];
   const context = scriptedContext(
     teamOf(async () => 0),
     sampler,
+    limits,
   );
   const warn = (message: string) => void warnings.push(message);
   const gateway = await openGateway(gatewaySchema.parse(settings), { maxTurns: context.maxTurns, warn });
@@ -348,18 +349,43 @@ describe('a request', () => {
   it('beyond the budget is answered once by a text, and refused from then on', async () => {
     const { play } = await opened(() => 'fine', { maxCalls: 2 });
     const { outcome, turns, failure } = await play(async ({ gateway: { url, secret }, agents: { judge } }) => {
-      await judge('Hi');
+      await judge('Hi'); // comes another way
+      await post(url, secret, hi('judge'));
       await post(url, secret, hi('judge'));
       const streamed = await post(url, secret, { ...hi('judge'), stream: true });
       return [await streamed.text(), await codeOf(await post(url, secret, hi('judge')))];
     });
     expect(failure).toBeUndefined();
-    expect(turns).toHaveLength(2);
+    expect(turns).toHaveLength(3);
     expect(outcome).toEqual([
       expect.stringMatching(/"content":"[^"]{9,}".*"finish_reason":"stop".*\[DONE\]/s),
       [400, 'calls_spent', 'the episode has made its 2 calls'],
     ]);
   });
+
+  it.each(['answered', 'given up'])(
+    'ends at training.maxTurns too, with the calls of play that were %s',
+    async (how) => {
+      const { play } = await opened(() => 'fine', { maxCalls: 9 }, { maxTurns: 3 });
+      const { outcome, failure } = await play(async ({ gateway: { url, secret }, agents: { judge } }) => {
+        for (let i = 0; i < 2; i++) {
+          const controller = new AbortController();
+          const call = judge('Hi', { signal: controller.signal }).catch(() => {});
+          if (how === 'given up') controller.abort(new Error('enough'));
+          await call;
+        }
+        const texts = [];
+        for (let i = 0; i < 2; i++) texts.push(await textOf(await post(url, secret, hi('judge'))));
+        return [...texts, await codeOf(await post(url, secret, hi('judge')))];
+      });
+      expect(failure).toBeUndefined();
+      expect(outcome).toEqual([
+        'fine',
+        expect.stringContaining('no more calls'),
+        [400, 'calls_spent', 'the episode has made its 3 calls'],
+      ]);
+    },
+  );
 });
 
 describe('a request that is sent again', () => {

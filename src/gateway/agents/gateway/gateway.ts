@@ -9,11 +9,11 @@ import type { EpisodeInPlay } from '../../../teams/rollout.js';
 import type { ModelRequest } from '../../dialects/dialect.js';
 import { modelApp, modelPolicy } from '../../dialects/model-app.js';
 import type { EpisodeCalls } from '../attribution.js';
-import { EpisodeRequests } from './episode-requests.js';
+import { type CallLimits, EpisodeRequests } from './episode-requests.js';
 import { EpisodeSecrets } from './episode-secrets.js';
 
 export interface GatewayOptions {
-  readonly maxCalls: number;
+  readonly limits: CallLimits;
   /** Receives the settings of a request that the recipe decides. */
   readonly onIgnored: (agent: string, settings: readonly string[]) => void;
 }
@@ -51,8 +51,8 @@ export class Gateway {
   /** Connects an episode's agents until the episode is over. @param url the address of the app */
   connect(episode: EpisodeInPlay, calls: EpisodeCalls, url: string): GatewayConnection {
     const id = (this.#episodes++).toString(36);
-    const { maxCalls } = this.#options;
-    this.#requests.set(id, new EpisodeRequests({ episode, calls, maxCalls }));
+    const { limits } = this.#options;
+    this.#requests.set(id, new EpisodeRequests({ episode, calls, limits }));
     onAbort(episode.signal, () => this.#requests.delete(id));
     const secret = this.#secrets.secretOf(id);
     const urlOf = (agent: string) => {

@@ -25,7 +25,7 @@ interface GatewayRun {
 export async function openGateway(settings: GatewaySettings, { maxTurns, warn }: GatewayRun): Promise<OpenGateway> {
   const { host, port, publicUrl, maxCalls = maxTurns } = settings;
   const gateway = new Gateway({
-    maxCalls: Math.min(maxCalls, maxTurns),
+    limits: { maxCalls, maxTurns },
     onIgnored: onceEach((agent, wish) => {
       const isSampling = beyondSampling([wish]).length === 0;
       warn(
