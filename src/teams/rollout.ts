@@ -36,4 +36,5 @@ export {
   missingParts,
   noCost,
   noScore,
+  playedTurns,
 } from './rollout/score.js';

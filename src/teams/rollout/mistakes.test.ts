@@ -223,6 +223,18 @@ describe('an output that does not fit', () => {
       },
       'x',
     ],
+    ['no base64', (text) => atob(`${text}%`), 'x'],
+    ['no date', (text) => new Date(text).toISOString(), 'x'],
+    ['no address', (text) => new URL(text), 'x'],
+    ['no pattern', (text) => new RegExp(text), '('],
+    ['no length', (text) => 'a'.repeat(Number(text)), '-1'],
+    [
+      'several errors in one',
+      (text) => {
+        throw new AggregateError([new Error('first'), new SyntaxError(text)], 'no candidate fits');
+      },
+      'x',
+    ],
   ])('%s: is the same failure by a parser as by play, with the turn and its penalty', async (_, misfit, text) => {
     for (const by of ['parse', 'play'] as const) {
       const episode = await read(by, misfit, text);
@@ -277,6 +289,20 @@ describe('an output that does not fit', () => {
     ['a function that does not exist', (text) => (text as unknown as { trimm: () => string }).trimm()],
     ['a name that does not exist', () => (globalThis as unknown as { eval: (code: string) => unknown }).eval('answr')],
     ['a parser that is async', async () => 1],
+    [
+      'a schema that is async',
+      (text) =>
+        z
+          .string()
+          .refine(async () => true)
+          .parse(text),
+    ],
+    [
+      'a constant that changes',
+      () => {
+        throw new TypeError('Assignment to constant variable.');
+      },
+    ],
   ])('a mistake of a parser is none, and its turn stays too: %s', async (_, mistake) => {
     const episode = await read('parse', mistake, 'x');
     expect(episode.failure).toMatchObject({ reason: 'error', agent: 'reader' });
@@ -284,17 +310,24 @@ describe('an output that does not fit', () => {
     expect(isLesson(episode)).toBe(false);
   });
 
-  it.each(['LengthFinishReasonError', 'AI_NoSuchToolError', 'ValiError', 'YAMLParseError'])(
-    'a class of errors may keep the name Error: %s',
-    async (name) => {
-      const { [name]: Thrown = Error } = { [name]: class extends Error {} };
-      const throws = () => {
-        throw new Thrown('no answer');
-      };
-      for (const by of ['parse', 'play'] as const)
-        expect((await read(by, throws, 'x')).failure, by).toMatchObject({ reason: 'invalid-output', agent: 'reader' });
-    },
-  );
+  it('no end of calls in play is a mistake, and in a parser may follow from its text', async () => {
+    const deep = (text: string): string => `(${deep(text)}`;
+    expect((await read('play', deep, 'x')).failure?.reason).toBe('error');
+    expect((await read('parse', deep, 'x')).failure?.reason).toBe('invalid-output');
+  });
+
+  it.each([
+    ...['LengthFinishReasonError', 'AI_NoSuchToolError', 'AI_InvalidToolArgumentsError', 'ToolInputParsingException'],
+    ...['ValiError', 'ValidationError', 'TraversalError', 'ParseError', 'YAMLParseError', 'TomlError', 'CsvError'],
+    ...['JSONRepairError', 'MalformedJSON'],
+  ])('a class of errors may keep the name Error: %s', async (name) => {
+    const { [name]: Thrown = Error } = { [name]: class extends Error {} };
+    const throws = () => {
+      throw new Thrown('no answer');
+    };
+    for (const by of ['parse', 'play'] as const)
+      expect((await read(by, throws, 'x')).failure, by).toMatchObject({ reason: 'invalid-output', agent: 'reader' });
+  });
 
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
 

@@ -11,21 +11,23 @@ import type { AgentSettings } from './rollout-context.js';
 const MISFITS = new Set([
   ...['AI_NoObjectGeneratedError', 'AI_NoOutputGeneratedError', 'AI_JSONParseError', 'AI_TypeValidationError'],
   ...['ModelBehaviorError', 'OutputParserException', 'StructuredOutputParsingError'],
-  ...['LengthFinishReasonError', 'AI_InvalidToolInputError', 'AI_NoSuchToolError'],
-  ...[
-    'ZodError',
-    '$ZodError',
-    'ValiError',
-    'StructError',
-    'SyntaxError',
-    'URIError',
-    'YAMLParseError',
-    'YAMLException',
-  ],
+  ...['AI_InvalidToolInputError', 'AI_InvalidToolArgumentsError', 'AI_NoSuchToolError', 'AI_ToolCallRepairError'],
+  ...['LengthFinishReasonError', 'InvalidToolInputError', 'ToolInputParsingException'],
+  'MultipleStructuredOutputsError',
+  // Libraries of schemas: zod, valibot, superstruct, arktype, TypeBox, Effect; yup, joi and ajv have one name.
+  ...['ZodError', '$ZodError', 'ValiError', 'StructError', 'TraversalError', 'ArkErrors', 'AssertError', 'DecodeError'],
+  ...['ParseError', 'ValidationError'],
+  // Parsers of JSON that is cut, YAML, TOML and CSV.
+  ...['JSONRepairError', 'MalformedJSON', 'PartialJSON', 'YAMLParseError', 'YAMLException', 'TomlError', 'CsvError'],
+  // JavaScript's own: RangeError of `new Date(text).toISOString()`, InvalidCharacterError of `atob`.
+  ...['SyntaxError', 'URIError', 'RangeError', 'InvalidCharacterError', 'ERR_INVALID_URL'],
 ]);
-/** The errors of a parser that its text does not cause: a name that does not exist, a parser that is async. */
-const MISTAKES = new Set(['ReferenceError', 'ArgumentError']);
-const NO_FUNCTION = /is not a (?:function|constructor)$/;
+/** The errors that no text causes: a name or a module that does not exist, a parser that is async. */
+const MISTAKES = new Set(['ReferenceError', 'ArgumentError', '$ZodAsyncError', 'ZodAsyncError']);
+const MISTAKEN =
+  /is not a (?:function|constructor)$|^Assignment to constant|^Cannot assign to read only|^Class constructor /;
+/** A RangeError of a loop without an end. A parser may recurse as deep as its text. */
+const TOO_DEEP = /^Maximum call stack/;
 /** The names under which frameworks report that agents reached the framework's limit of steps. */
 const LIMITS = new Set(['GraphRecursionError', 'MaxTurnsExceededError']);
 /** AI SDK's name for a structured output that was not written. Its loop may have ended at its limit of steps. */
@@ -52,12 +54,13 @@ interface Declared {
 export function ofAgents(thrown: unknown, turns: Turn[], { team, settings }: Declared, inParser = false): unknown {
   if (!EpisodeFailure.is(thrown) || thrown.reason !== 'error') return thrown;
   const errors = chainOf(thrown.cause);
-  const names = new Set(errors.flatMap(({ name, kind }) => [String(name), String(kind)]));
+  const names = new Set(errors.flatMap(({ name, kind, code }) => [String(name), String(kind), String(code)]));
   if (isAtLimit(names, turns))
     return thrown.with({ reason: 'too-many-turns', message: `the agents did not come to an end: ${thrown.message}` });
-  const isMisfit = [...names].some((name) => MISFITS.has(name));
-  const isMistake = [...names].some((name) => MISTAKES.has(name)) || NO_FUNCTION.test(thrown.message);
-  if (!isMisfit && (!inParser || isMistake)) return thrown;
+  const says = (pattern: RegExp) => errors.some(({ message }) => pattern.test(String(message)));
+  const isMisfit = [...names].some((name) => MISFITS.has(name)) && !says(TOO_DEEP);
+  const isMistake = [...names].some((name) => MISTAKES.has(name)) || says(MISTAKEN);
+  if (isMistake || (!isMisfit && !inParser)) return thrown;
   const ids = errors.map(({ response }) => (isObject(response) ? response.id : undefined));
   const named = turns.findIndex(({ id }) => id !== undefined && ids.includes(id));
   const at = named === -1 ? turns.length - 1 : named;
@@ -87,12 +90,23 @@ function isAtLimit(names: ReadonlySet<string>, turns: readonly Turn[]): boolean 
   return [...names].some((name) => LIMITS.has(name) || (name === NO_OUTPUT && callsTools));
 }
 
+/** An error, its causes, and the errors that an AggregateError joins. */
 function chainOf(thrown: unknown): Record<string, unknown>[] {
   const chain: Record<string, unknown>[] = [];
+  const rest = [thrown];
   try {
-    for (let error = thrown; isObject(error) && chain.length < MOST_CAUSES; error = error.cause) {
-      const { name, response, constructor: { name: kind } = Object } = error as Record<string, unknown> & Error;
-      chain.push({ name, kind, response }); // a class of errors may keep the name `Error`
+    while (rest.length > 0 && chain.length < MOST_CAUSES) {
+      const error = rest.shift();
+      if (!isObject(error)) continue;
+      const {
+        name,
+        message,
+        code,
+        response,
+        constructor: { name: kind } = Object,
+      } = error as Record<string, unknown> & Error;
+      chain.push({ name, message, code, response, kind }); // a class of errors may keep the name `Error`
+      rest.push(error.cause, ...(error instanceof AggregateError ? error.errors : []));
     }
   } catch {
     // The rest of the chain refuses to be read.

@@ -3,6 +3,7 @@ import type { Warning } from '@drmas/engine/events';
 import { excerpt } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { type Episode, type Message, messageText, successOf, type Turn } from '@drmas/engine/nouns';
+import { playedTurns } from '../../../teams/rollout.js';
 import { drawnDemonstrations } from '../play/demonstration-remedy.js';
 import type { Played } from '../play/played.js';
 import type { RunSettings } from '../run/run-settings.js';
@@ -56,7 +57,7 @@ function count(answers: ReadonlyMap<string, Repeated> | undefined, episode: Epis
   const answer = answers?.get(keyOf(promptOf(turn.messages), turn.text));
   if (answer === undefined) return;
   answer.successes.push(successOf(episode));
-  answer.alone &&= episode.turns.length === 1;
+  answer.alone &&= playedTurns(episode.turns).length === 1;
 }
 
 const successesOf = ({ successes }: Repeated) => mean(successes);
