@@ -65,8 +65,8 @@ serverContract(
 serverContract(
   'the gateway of a run',
   async () => {
-    const gateway = new Gateway({ maxCalls: 8, onIgnored: () => {} });
-    const episode = { signal: ending.signal, turns: [] };
+    const gateway = new Gateway({ limits: { maxCalls: 8, maxTurns: 8 }, onIgnored: () => {} });
+    const episode = { signal: ending.signal, turns: [], calls: 0 };
     const calls = { agents: ['solver'], recall: () => undefined };
     const { secret } = gateway.connect(episode as never, calls as never, 'http://localhost');
     return { app: gateway.app, guard: gateway.guard, ...chat, key: secret, checks: 'app' };

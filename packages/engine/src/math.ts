@@ -13,6 +13,7 @@ export {
   differ,
   finite,
   mean,
+  meanOfFinite,
   meansByKey,
   median,
   standardDeviation,

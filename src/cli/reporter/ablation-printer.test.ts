@@ -54,6 +54,30 @@ describe('the comparison at the end of an ablation', () => {
     expect(table.some((line) => line.startsWith('reward of solver'))).toBe(false); // it earns what the team earns
   });
 
+  it('averages over the runs that measured a number, and shows no 0 for one that none has measured', () => {
+    const stepOf = (measured: boolean) => {
+      const { reward, agents, ...played } = step(1);
+      const unknown = Object.entries(agents).map(([name, { calls: _, ...agent }]) => {
+        return [name, { ...agent, gradientNorm: Number.NaN }] as const;
+      });
+      return measured ? { ...played, reward, agents } : { ...played, agents: Object.fromEntries(unknown) };
+    };
+    const runOf = (seed: number, measured: boolean) =>
+      summariseRun({ name: `${seed}`, variant: 'a', seed }, [stepOf(measured) as EventBody].map(stamped));
+    const [whole, nothing] = [runOf(1, true), runOf(2, false)];
+    for (const value of [nothing.reward, nothing.agents.verifier?.norm, nothing.agents.verifier?.maxNorm])
+      expect(value).toBeNaN();
+    for (const stage of [nothing.agents.verifier?.first, nothing.agents.verifier?.last])
+      for (const name of ['share', 'success', 'overall', 'norm'] as const) expect(stage?.[name], name).toBeNaN();
+    const [both] = summariseVariants([whole, nothing], ['a']);
+    expect(both?.reward).toBe(whole.reward);
+    for (const name of ['norm', 'maxNorm'] as const)
+      expect(both?.agents.verifier?.[name]).toBe(whole.agents.verifier?.[name]);
+    expect(both?.scoreSpread).toBeNaN();
+    const shown = lines([nothing], 80).find((line) => line.startsWith('a '));
+    expect(shown?.split(/ +/)).toEqual(['a', '1', 'no', 'score', 'no', 'score', '-', '-', '0']);
+  });
+
   it('leaves out of pairs and means the scores of runs whose rewards all failed, and says what is missing', () => {
     const all = { unscored: 40, episodes: 40 };
     const { score: _, ...unscored } = { ...run('drmas', 2), ...all };

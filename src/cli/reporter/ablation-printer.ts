@@ -48,8 +48,8 @@ function variantTable(variants: readonly VariantSummary[]): string[] {
       : [
           scoreText(start),
           scoreText(score),
-          runs < 2 ? '-' : (100 * scoreSpread).toFixed(1),
-          reward.toFixed(3),
+          Number.isNaN(scoreSpread) ? '-' : (100 * scoreSpread).toFixed(1),
+          Number.isNaN(reward) ? '-' : reward.toFixed(3),
           significant(spikes),
         ]),
   ]);

@@ -122,8 +122,7 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
     const norms = finite(agents.map((agent) => agent.gradientNorm));
     return [
       ...played,
-      significant(mean(norms)),
-      significant(Math.max(0, ...norms)),
+      ...(norms.length === 0 ? ['-', '-'] : [significant(mean(norms)), significant(Math.max(...norms))]),
       String(spikes.filter((spike) => (spike.agent ?? spike.policy) === name).length),
       significant(mean(agents.map((agent) => agent.inflation.predicted))),
       significant(Math.max(...agents.map((agent) => agent.maxAbsAdvantage))),

@@ -2,10 +2,10 @@
 
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '@drmas/engine/events';
 import { type RunSpending, runSpending, type Spending, type TokenCount, type TrainingBudget } from '@drmas/engine/host';
-import { finite, mean, meansByKey, standardDeviation } from '@drmas/engine/math';
+import { finite, mean, meanOfFinite, meansByKey, standardDeviation } from '@drmas/engine/math';
 import { isScored, rewardsOf } from '@drmas/engine/nouns';
 
-/** An agent's means over a few steps. Norms are before clipping. */
+/** An agent's means over a few steps. Norms are before clipping. What no step has measured is not a number. */
 export interface AgentStage {
   /** When the agent is called, like `calls` of a step's event. */
   readonly share: number;
@@ -17,7 +17,7 @@ export interface AgentStage {
   readonly entropy: number;
   readonly norm: number;
   readonly inflation: number;
-  /** The share of its squared shared scores that its own rewards explain. Not a number if no step has it. */
+  /** The share of its squared shared scores that its own rewards explain. */
   readonly ownShare: number;
 }
 
@@ -71,7 +71,7 @@ export interface RunSummary extends ComparedRun {
   readonly spending?: RunSpending;
   /** The cost of its training. Absent if the log is incomplete. */
   readonly budget?: TrainingBudget;
-  /** Mean of the training steps' rewards. */
+  /** Mean of the training steps' rewards. Not a number if no step has one. */
   readonly reward: number;
   /** Number of spikes and dropped updates of all agents and policies. */
   readonly spikes: number;
@@ -88,7 +88,7 @@ export interface VariantSummary {
   /** Of the runs that have one. Absent if none has. */
   readonly start?: number;
   readonly score?: number;
-  /** Standard deviation of the score over seeds. */
+  /** Standard deviation of the score over seeds. Not a number with less than two scores. */
   readonly scoreSpread: number;
   readonly metrics: Readonly<Record<string, number>>;
   readonly rewards: Readonly<Record<string, number>>;
@@ -145,7 +145,7 @@ export function summariseRun(
     ...(unscored === undefined ? {} : { unscored, episodes }),
     ...(last && { score: last.averageAtK, ...(last.metrics && { metrics: last.metrics }), rewards: rewardsOf(last) }),
     ...(spending === undefined ? {} : { spending }),
-    reward: mean(finite(rewards)),
+    reward: meanOfFinite(rewards),
     spikes: spikes.length,
     curve: {
       rewards,
@@ -170,13 +170,13 @@ export function summariseRun(
 }
 
 function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes' | 'first' | 'last'> {
-  const norms = finite(steps.map((step) => step.gradientNorm));
+  const norms = steps.map((step) => step.gradientNorm);
   return {
     turns: turnsOf(steps),
     invalid: overTurns(steps, ({ invalid }) => invalid),
-    norm: mean(norms),
-    maxNorm: Math.max(0, ...norms),
-    inflation: mean(steps.map((step) => step.inflation.predicted)),
+    norm: meanOfFinite(norms),
+    maxNorm: maxOfFinite(norms),
+    inflation: meanOfFinite(steps.map((step) => step.inflation.predicted)),
     maxAbsAdvantage: Math.max(0, ...steps.map((step) => step.maxAbsAdvantage)),
   };
 }
@@ -184,18 +184,23 @@ function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes
 function stageOf(steps: readonly AgentStep[]): AgentStage {
   const shares = steps.flatMap(({ inflation }) => inflation.ownShare ?? []);
   const calls = steps.flatMap((step) => step.calls ?? []);
-  const entropies = finite(steps.flatMap(({ entropy }) => entropy ?? []));
   return {
-    share: mean(calls.map(({ share }) => share)),
-    success: mean(finite(calls.map(({ success }) => success))),
-    overall: mean(calls.map(({ overall }) => overall)),
+    share: meanOfFinite(calls.map(({ share }) => share)),
+    success: meanOfFinite(calls.map(({ success }) => success)),
+    overall: meanOfFinite(calls.map(({ overall }) => overall)),
     reward: overTurns(steps, ({ rewardMean }) => rewardMean),
     invalid: overTurns(steps, ({ invalid }) => invalid),
-    entropy: entropies.length === 0 ? Number.NaN : mean(entropies),
-    norm: mean(finite(steps.map(({ gradientNorm }) => gradientNorm))),
-    inflation: mean(steps.map(({ inflation }) => inflation.predicted)),
-    ownShare: shares.length === 0 ? Number.NaN : mean(shares),
+    entropy: meanOfFinite(steps.flatMap(({ entropy }) => entropy ?? [])),
+    norm: meanOfFinite(steps.map(({ gradientNorm }) => gradientNorm)),
+    inflation: meanOfFinite(steps.map(({ inflation }) => inflation.predicted)),
+    ownShare: meanOfFinite(shares),
   };
+}
+
+/** Not a number if there is no finite number. */
+function maxOfFinite(values: readonly number[]): number {
+  const measured = finite(values);
+  return measured.length === 0 ? Number.NaN : Math.max(...measured);
 }
 
 const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);
@@ -210,7 +215,7 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
   return variants.map((variant) => {
     const ofVariant = runs.filter((run) => run.variant === variant);
     const done = ofVariant.filter(({ status }) => status === 'completed');
-    const over = (pick: (run: RunSummary) => number) => mean(done.map(pick));
+    const over = (pick: (run: RunSummary) => number) => meanOfFinite(done.map(pick));
     const [starts, scores] = [done.flatMap(({ start }) => start ?? []), done.flatMap(({ score }) => score ?? [])];
     const agents = [...new Set(done.flatMap((run) => Object.keys(run.agents)))].sort();
     return {
@@ -219,7 +224,7 @@ export function summariseVariants(runs: readonly RunSummary[], variants: readonl
       failed: ofVariant.length - done.length,
       ...(starts.length > 0 && { start: mean(starts) }),
       ...(scores.length > 0 && { score: mean(scores) }),
-      scoreSpread: standardDeviation(scores),
+      scoreSpread: scores.length < 2 ? Number.NaN : standardDeviation(scores),
       metrics: meansByKey(done.map(({ metrics = {} }) => metrics)),
       rewards: meansByKey(done.map(({ rewards = {} }) => rewards)),
       spending: meanSpending(done.flatMap(({ spending }) => spending ?? [])),
@@ -273,7 +278,7 @@ function meanCurve(curves: readonly Curve[]): Curve {
   const [first, ...others] = curves.map(({ evaluations }) => new Map(evaluations.map((of) => [of.step, of.score])));
   const shared = [...(first ?? [])].filter(([step]) => others.every((scores) => scores.has(step)));
   return {
-    rewards: rewards.map((of) => (finite(of).length === 0 ? Number.NaN : mean(finite(of)))),
+    rewards: rewards.map(meanOfFinite),
     evaluations: shared.map(([step, score]) => ({
       step,
       score: mean([score, ...others.map((scores) => scores.get(step) as number)]),
@@ -287,6 +292,13 @@ function together<T>(lists: readonly (readonly T[])[]): T[][] {
   return Array.from({ length }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1)));
 }
 
+/** The means of the runs that have measured a number. */
+const meanOf = <T extends Record<keyof T, number>>(all: readonly T[]): T => {
+  const [first] = all as readonly Readonly<Record<string, number>>[];
+  const means = Object.keys(first ?? {}).map((key) => [key, meanOfFinite(all.map((one) => one[key as keyof T]))]);
+  return Object.fromEntries(means) as T;
+};
+
 function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
   return {
     ...meanOf(agents.map(({ first: _, last: __, ...numbers }) => numbers)),
@@ -294,6 +306,3 @@ function meanAgent(agents: readonly AgentSummary[]): AgentSummary {
     last: meanOf(agents.map(({ last }) => last)),
   };
 }
-
-const meanOf = <T extends Record<keyof T, number>>(all: readonly T[]): T =>
-  meansByKey(all as readonly Readonly<Record<string, number>>[]) as T;

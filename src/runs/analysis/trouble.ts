@@ -3,7 +3,7 @@
  */
 import type { AgentStep, RunStarted, Step } from '@drmas/engine/events';
 import { percent, ROUNDING, significant } from '@drmas/engine/host';
-import { finite, mean } from '@drmas/engine/math';
+import { finite, mean, meanOfFinite } from '@drmas/engine/math';
 import type { Headline } from '@drmas/engine/nouns';
 
 /** The number of steps at the beginning, and at the end, that are averaged. The same as in the stability watch. */
@@ -173,8 +173,7 @@ function leastChance(steps: readonly Pick<Step, 'agents'>[]): number {
   const agents = steps.flatMap((step) => Object.entries(step.agents ?? {}));
   const trained = agents.filter(([, { frozen }]) => frozen !== true);
   const shares = [...new Set(trained.map(([name]) => name))].map((name) => {
-    const measured = finite(trained.flatMap(([agent, { health }]) => (agent === name ? (health?.chance ?? []) : [])));
-    return measured.length === 0 ? Number.NaN : mean(measured);
+    return meanOfFinite(trained.flatMap(([agent, { health }]) => (agent === name ? (health?.chance ?? []) : [])));
   });
   return shares.length === 0 ? Number.NaN : Math.min(...shares);
 }
@@ -286,8 +285,7 @@ function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'
 function averaged(readings: readonly Pick<AgentStep, keyof StepReading>[]): StepReading {
   const learning = readings.filter(({ maxAbsAdvantage }) => maxAbsAdvantage >= ROUNDING);
   const of = (key: keyof StepReading, among = readings) => {
-    const values = finite(among.flatMap((reading) => reading[key] ?? []));
-    return values.length === 0 ? Number.NaN : mean(values);
+    return meanOfFinite(among.flatMap((reading) => reading[key] ?? []));
   };
   return {
     rewardMean: of('rewardMean'),

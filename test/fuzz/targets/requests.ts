@@ -27,8 +27,8 @@ const calls: EpisodeCalls = {
   }),
 };
 
-const episode = { name: 'fuzzed', signal: new AbortController().signal, turns: [], stray: () => {} };
-const gateway = new Gateway({ maxCalls: Number.POSITIVE_INFINITY, onIgnored: () => {} });
+const episode = { name: 'fuzzed', signal: new AbortController().signal, turns: [], calls: 0, stray: () => {} };
+const gateway = new Gateway({ limits: { maxCalls: Number.POSITIVE_INFINITY, maxTurns: 1 }, onIgnored: () => {} });
 const { secret } = gateway.connect(episode, calls, 'http://127.0.0.1:1');
 
 /** Complains about a reply that is neither the expected one nor an error of the dialect. */

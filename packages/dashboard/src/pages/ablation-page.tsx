@@ -170,7 +170,9 @@ function Results({ ablation, heard }: ResultsProps) {
       </span>,
       `${summary.runs} of ${ofVariant.length}`,
       start === undefined ? '' : percent(start),
-      score === undefined ? '' : `${percent(score)}${summary.runs > 1 ? ` ± ${(100 * scoreSpread).toFixed(1)}` : ''}`,
+      score === undefined
+        ? ''
+        : `${percent(score)}${Number.isFinite(scoreSpread) ? ` ± ${(100 * scoreSpread).toFixed(1)}` : ''}`,
       <Difference key="difference" difference={differences.get(variant)} />,
       summary.runs === 0 ? '' : significant(spikes),
       <span key="runs" class="wide">

@@ -48,7 +48,7 @@ const change = (key: keyof AgentStage, show: (value: number) => string) => (agen
 const decimals = (value: number) => (Number.isNaN(value) ? '-' : value.toFixed(2));
 
 /** A norm. The norm of an agent with nothing to learn is only rounding error and is shown as 0. */
-const normText = (norm: number) => (norm < 1e-4 ? '0' : significant(norm));
+const normText = (norm: number) => (Number.isNaN(norm) ? '-' : norm < 1e-4 ? '0' : significant(norm));
 
 const agentRows: readonly (readonly [label: string, cell: (agent: AgentSummary) => string])[] = [
   ['called', change('share', decimals)],
@@ -74,7 +74,7 @@ function scoreTable(variants: readonly VariantSummary[]): string[] {
     variant,
     scoreText(start),
     scoreText(score),
-    reward.toFixed(3),
+    Number.isNaN(reward) ? '-' : reward.toFixed(3),
     String(runs),
   ]);
   return table([['held-out tasks', 'start', 'end', 'reward', 'runs'], ...rows]);

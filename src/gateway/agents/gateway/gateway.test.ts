@@ -440,7 +440,7 @@ describe('a gateway', () => {
   it('names the fault of its port', async () => {
     const { gateway } = await opened(() => '');
     let url = '';
-    const episode = { name: 'x', signal: new AbortController().signal, turns: [], stray: () => {} };
+    const episode = { name: 'x', signal: new AbortController().signal, turns: [], calls: 0, stray: () => {} };
     const calls = {
       agents: ['judge'],
       measure: () => undefined,

@@ -27,7 +27,8 @@ export const greedyBaselines: Signal = {
 /**
  * The baseline of each turn of the tasks with a greedy episode: the mean reward of the same agent's turns in the greedy
  * episode. If the agent was not called there, it is the reward that the agent would have had. The greedy episode obeys
- * the rule about failed episodes. If it does not count, each turn's own reward is its baseline, and its advantage 0.
+ * the rule about failed episodes. If it does not count, or does not say what the agent would have had, each turn's own
+ * reward is its baseline, and its advantage 0.
  */
 export function baselinesOf(
   groups: readonly EpisodeGroup[],
@@ -42,14 +43,22 @@ export function baselinesOf(
       const counts = isMeasured(other, failedEpisodes);
       return episodes.flatMap((episode) =>
         episode.turns.map(
-          (turn) => [turn, { baseline: counts ? rewardIn(other, turn.agent) : turnReward(episode, turn) }] as const,
+          (turn) =>
+            [
+              turn,
+              { baseline: (counts ? rewardIn(other, turn.agent, episode) : undefined) ?? turnReward(episode, turn) },
+            ] as const,
         ),
       );
     }),
   );
 }
 
-function rewardIn(episode: Episode, agent: string): number {
-  const turns = inCanonicalOrder(episode.turns).filter((turn) => turn.agent === agent);
-  return turns.length === 0 ? agentReward(episode, agent) : mean(turns.map((turn) => turnReward(episode, turn)));
+/** Undefined if the agent was not called in the greedy episode, and has a reward of its own in one episode alone. */
+function rewardIn(greedy: Episode, agent: string, episode: Episode): number | undefined {
+  const turns = inCanonicalOrder(greedy.turns).filter((turn) => turn.agent === agent);
+  if (turns.length > 0) return mean(turns.map((turn) => turnReward(greedy, turn)));
+  const isOwn = ({ score }: Episode) => agent in score.agents;
+  const compares = greedy.failure !== undefined || episode.failure !== undefined || isOwn(greedy) === isOwn(episode);
+  return compares ? agentReward(greedy, agent) : undefined;
 }

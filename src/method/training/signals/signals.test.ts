@@ -1,14 +1,16 @@
 import type { Step } from '@drmas/engine/events';
-import type { Turn } from '@drmas/engine/nouns';
-import { expect, it } from 'vitest';
+import type { Episode, Score, Turn } from '@drmas/engine/nouns';
+import { describe, expect, it } from 'vitest';
 import { fakeRun } from '../../../../test/support/fake-run.js';
 import { temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
+import { noScore } from '../../../teams/rollout.js';
 import { defineEstimator } from '../../advantage/define-estimator.js';
 import type { PlannedStep, Signal, TurnSignals } from '../run/signal.js';
 import { learnStep } from '../step/learn-step.js';
 import { playStep } from '../step/play-step.js';
 import { stepEvents } from '../step/record-step.js';
 import { trainTeam } from '../train.js';
+import { baselinesOf } from './greedy-baselines.js';
 import { signals, together, wantedSignals } from './index.js';
 
 const [first, second] = [{ turn: 0 }, { turn: 1 }] as [Turn, Turn];
@@ -35,6 +37,39 @@ it.each([
 ] as const)('%s with %j wants %j', (type, policies, names) => {
   const recipe = tinyRecipe({ advantage: { type }, policies });
   expect(wantedSignals(recipe).map(({ name }) => name)).toEqual(names);
+});
+
+describe('the baseline of an agent that the greedy episode does not call', () => {
+  const turnOf = (agent: string) => ({ agent, turn: 0, penalty: 0 }) as Turn;
+  const episodeOf = (agents: readonly string[], score: Partial<Score>, more: Partial<Episode> = {}) =>
+    ({
+      task: { id: 't', data: {} },
+      sample: 0,
+      turns: agents.map(turnOf),
+      score: { ...noScore, ...score },
+      ...more,
+    }) as Episode;
+  const baselineOf = (greedy: Episode, score: Partial<Score>) => {
+    const episode = episodeOf(['checker'], score);
+    const byTurn = baselinesOf([{ task: episode.task, episodes: [episode] }], [greedy], 'exclude');
+    return byTurn.get(episode.turns[0] as Turn)?.baseline;
+  };
+  const own = { team: 1, agents: { checker: 0.25 } };
+
+  it('is the reward that it would have had', () => {
+    expect(baselineOf(episodeOf(['solver'], { team: 1 }), { team: 0 })).toBe(1);
+    expect(baselineOf(episodeOf(['solver'], own), { team: 0, agents: { checker: 0.75 } })).toBe(0.25);
+  });
+
+  it("is the turn's own reward if only one of the episodes has a reward of the agent's own", () => {
+    expect(baselineOf(episodeOf(['solver'], { team: 1 }), own)).toBe(0.25);
+    expect(baselineOf(episodeOf(['solver'], own), { team: 0 })).toBe(0);
+  });
+
+  it('is what a failed episode earns if the agents caused the failure', () => {
+    const failure = { reason: 'overlong', message: '' } as const;
+    expect(baselineOf(episodeOf(['solver'], noScore, { failure }), own)).toBe(0);
+  });
 });
 
 // A signal and an estimator that only this file defines, to show that no other code needs to know them.

@@ -20,12 +20,13 @@ export function settleKl(
 ): PolicyUpdate {
   const rows = turns.flatMap((turn) => {
     const kl = signals.get(turn)?.kl;
-    return kl === undefined ? [] : [{ agent: turn.agent, kl }];
+    return kl === undefined || kl.length === 0 ? [] : [{ agent: turn.agent, kl }]; // an empty response has no KL
   });
   if (rows.length === 0) return update;
   const klOf = (some: typeof rows) => meanKl(some.map(({ kl }) => kl));
   const agents = Object.entries(update.agents).map(([name, agent]) => {
-    return [name, { ...agent, referenceKl: klOf(rows.filter((row) => row.agent === name)) }] as const;
+    const ofAgent = rows.filter((row) => row.agent === name);
+    return [name, ofAgent.length === 0 ? agent : { ...agent, referenceKl: klOf(ofAgent) }] as const;
   });
   const [referenceKl, klCoefficient] = [klOf(rows), coefficients.of(learner)];
   coefficients.observe(learner, referenceKl, rows.length);

@@ -102,6 +102,8 @@ describe('layouts that are recognised', () => {
       ['2/h', 'solver', 1, 1],
       ['2/h', 'judge', 2, 1],
     ]);
+    const { is_correct: _, ...unmeasured } = episode;
+    await expect(collectLog([await file(JSON.stringify(unmeasured), 'unmeasured.json')])).rejects.toThrow(/reward/);
   });
 });
 

@@ -105,8 +105,10 @@ const rllmEpisodes: Layout & { fits(row: LogRow): boolean } = {
     };
     for (const trajectory of rowsAt(row, 'trajectories', place)) {
       const agent = nameAt(trajectory, 'name', place);
-      const reward = trajectory.reward === null ? (shared.outcome ?? 0) : numberAt(trajectory, 'reward', place);
-      for (const _ of rowsAt(trajectory, 'steps', place)) take({ ...shared, agent, reward });
+      // A trajectory without a reward of its own has the episode's. Without both, nothing was measured.
+      const reward = trajectory.reward === null ? shared.outcome : undefined;
+      for (const _ of rowsAt(trajectory, 'steps', place))
+        take({ ...shared, agent, reward: reward ?? numberAt(trajectory, 'reward', place) });
     }
   },
 };

@@ -112,7 +112,10 @@ const AGENT_HEADER = [
 function agentRow(name: string, log: EventsByKind): string[] {
   const steps = log.steps.flatMap(({ agents }) => agents[name] ?? []);
   const turns = steps.reduce((sum, step) => sum + step.turns, 0);
-  const largest = (of: (step: (typeof steps)[number]) => number) => Math.max(0, ...finite(steps.map(of)));
+  const largest = (of: (step: (typeof steps)[number]) => number) => {
+    const values = finite(steps.map(of));
+    return values.length === 0 ? '' : significant(Math.max(...values));
+  };
   const calls = steps.flatMap((step) => step.calls ?? []);
   const histories = steps.flatMap(({ history }) => history ?? []);
   const frozen = steps.some((step) => step.frozen === true);
@@ -125,10 +128,10 @@ function agentRow(name: string, log: EventsByKind): string[] {
     measured(finite([overTurns(steps, ({ rewardMean }) => rewardMean)])),
     percent(overTurns(steps, ({ invalid }) => invalid)),
     learnt(() => measured(finite(steps.map(({ gradientNorm }) => gradientNorm)))),
-    learnt(() => significant(largest(({ gradientNorm }) => gradientNorm))),
+    learnt(() => largest(({ gradientNorm }) => gradientNorm)),
     learnt(() => String(log.spikes.filter(({ agent, policy }) => (agent ?? policy) === name).length)),
     learnt(() => significant(mean(finite(steps.map(({ inflation }) => inflation.predicted))))),
-    learnt(() => significant(largest(({ maxAbsAdvantage }) => maxAbsAdvantage))),
+    learnt(() => largest(({ maxAbsAdvantage }) => maxAbsAdvantage)),
     significant(overTurns(steps, ({ responseTokens }) => responseTokens)),
     learnt(() => steps.flatMap(({ entropy }) => (entropy == null ? [] : significant(entropy))).at(-1) ?? ''),
     calls.length === 0 ? '' : percent(mean(calls.map(({ share }) => share))),

@@ -51,6 +51,12 @@ export function finite(values: readonly number[]): number[] {
   return values.filter(Number.isFinite);
 }
 
+/** The mean of the finite numbers; not a number if there are none, because nothing was measured. */
+export function meanOfFinite(values: readonly number[]): number {
+  const measured = finite(values);
+  return measured.length === 0 ? Number.NaN : mean(measured);
+}
+
 /** The middle value, or the mean of the two middle ones; 0 for an empty list. */
 export function median(values: ArrayLike<number>): number {
   const sorted = Float64Array.from(values).sort();
