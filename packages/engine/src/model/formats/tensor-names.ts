@@ -1,6 +1,7 @@
 /** The names and shapes of the tensors in a Hugging Face checkpoint of the families that the engine reads. */
 import type { DecoderConfig } from '../../contract/architecture.js';
 import {
+  byMatrix,
   convolves,
   type LayerProjection,
   type LayerTensors,
@@ -71,15 +72,14 @@ export function projectionName(config: DecoderConfig, projection: LayerProjectio
 /** The linear layers of layer `index`, by the engine's matrix that holds them side by side. */
 export function projections(config: DecoderConfig, index: number): Record<Matrix, LinearLayer[]> {
   const shapes = matrixShapes(config, index);
-  const of = (matrix: Matrix) => {
+  return byMatrix((matrix) => {
     const { inputs, parts } = shapes[matrix];
     return parts.map(({ projection, outputs }) => ({
       name: projectionName(config, projection, index),
       outputs,
       inputs,
     }));
-  };
-  return { qkv: of('qkv'), attentionOut: of('attentionOut'), gateUp: of('gateUp'), down: of('down') };
+  });
 }
 
 type Norm = keyof LayerTensors & `${string}Norm`;

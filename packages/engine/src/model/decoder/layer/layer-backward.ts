@@ -1,6 +1,6 @@
 /** One layer of the decoder's stack, backward: the formulas of layer-forward.ts, differentiated by hand. */
 import type { Floats } from '../../../tensor/memory.js';
-import { convolves, qkvWidth } from '../weights/decoder-tensors.js';
+import { convolves, type Matrix, qkvWidth } from '../weights/decoder-tensors.js';
 import type { Gradient } from '../weights/model-weights.js';
 import type { LayerGains } from '../weights/packed-decoder.js';
 import type { BatchAttention } from './batch-attention.js';
@@ -41,68 +41,46 @@ export function backwardLayer(
   const grads = gradient.decoder?.layers[layer];
   const count = keptCount({ rows, kept });
 
+  const throughNorm = (name: keyof LayerGains, dx: Floats, dOut: Floats, x: Floats, inverse: Floats, of = count) =>
+    kernels.rmsNormBackward({
+      dx,
+      dGain: grads?.[name] ?? dGain,
+      dOut,
+      x,
+      gain: gains[name],
+      inverse,
+      rows: of,
+      width,
+    });
+  const throughBias = (dWeight: Floats, dOut: Floats, of: number, outputs: number) =>
+    kernels.linearWeightGradient({ dWeight, x: ones, dOut, rows: of, inputs: 1, outputs });
+  const throughProduct = (matrix: Matrix, x: Floats, dOut: Floats, dx: Floats | undefined, of = count) => {
+    const product = { layer, matrix, rows: of, x, downProjected: downProjected[matrix], dOut, dx };
+    multiplyBackward(stack, gradient, product, buffers);
+  };
   /** The gradient of a result that is normalised before it is added, from the gradient of the sum. */
   const ofResult = (part: 'attention' | 'feedForward'): Floats => {
     if (!config.resultNorms) return dOutput;
     kernels.fill({ x: dResult, value: 0 });
-    kernels.rmsNormBackward({
-      dx: dResult,
-      dGain: grads?.[`${part}ResultNorm`] ?? dGain,
-      dOut: dOutput,
-      x: saved[`${part}Result`],
-      gain: gains[`${part}ResultNorm`],
-      inverse: saved[`${part}ResultInverse`],
-      rows: count,
-      width,
-    });
+    throughNorm(`${part}ResultNorm`, dResult, dOutput, saved[`${part}Result`], saved[`${part}ResultInverse`]);
     return dResult;
   };
 
-  const dFeedForward = ofResult('feedForward');
-  const down = { x: saved.activated, downProjected: downProjected.down, dOut: dFeedForward, dx: dActivated };
-  multiplyBackward(stack, gradient, { layer, matrix: 'down', rows: count, ...down }, buffers);
+  throughProduct('down', saved.activated, ofResult('feedForward'), dActivated);
   const gateBackward = config.gate === 'gelu' ? 'gegluBackward' : 'swigluBackward';
   kernels[gateBackward]({ dGateUp, dOut: dActivated, gateUp: saved.gateUp, rows: count, feedForward });
-  const gateUp = { x: saved.middleNormed, downProjected: downProjected.gateUp, dOut: dGateUp, dx: dNormed };
-  multiplyBackward(stack, gradient, { layer, matrix: 'gateUp', rows: count, ...gateUp }, buffers);
-  kernels.rmsNormBackward({
-    dx: dOutput,
-    dGain: grads?.feedForwardNorm ?? dGain,
-    dOut: dNormed,
-    x: saved.middle,
-    gain: gains.feedForwardNorm,
-    inverse: saved.middleInverse,
-    rows: count,
-    width,
-  });
+  throughProduct('gateUp', saved.middleNormed, dGateUp, dNormed);
+  throughNorm('feedForwardNorm', dOutput, dNormed, saved.middle, saved.middleInverse);
 
   const dAttention = ofResult('attention');
   if (config.attentionBias === 'qkvo' && grads !== undefined)
-    kernels.linearWeightGradient({
-      dWeight: grads.attentionOutBias,
-      x: ones,
-      dOut: dAttention,
-      rows: count,
-      inputs: 1,
-      outputs: width,
-    });
-  const attentionOut = {
-    x: saved.keptAttended,
-    downProjected: downProjected.attentionOut,
-    dOut: dAttention,
-    dx: kept === undefined ? dAttended : dKeptAttended,
-  };
-  multiplyBackward(stack, gradient, { layer, matrix: 'attentionOut', rows: count, ...attentionOut }, buffers);
+    throughBias(grads.attentionOutBias, dAttention, count, width);
+  throughProduct('attentionOut', saved.keptAttended, dAttention, kept === undefined ? dAttended : dKeptAttended);
   if (kept !== undefined) {
-    kernels.embedBackward({ dTable: dInput, dOut: dOutput, tokens: kept, rows: count, width }); // a scatter of rows
+    const scattered = { tokens: kept, rows: count };
+    kernels.embedBackward({ dTable: dInput, dOut: dOutput, ...scattered, width });
     kernels.fill({ x: dAttended, value: 0 });
-    kernels.embedBackward({
-      dTable: dAttended,
-      dOut: dKeptAttended,
-      tokens: kept,
-      rows: count,
-      width: heads * headDim,
-    });
+    kernels.embedBackward({ dTable: dAttended, dOut: dKeptAttended, ...scattered, width: heads * headDim });
   }
   // Whether weights below this layer, or this layer's norm, need the gradient of the input.
   const needsInputGradient = layer > 0 || grads !== undefined;
@@ -111,46 +89,14 @@ export function backwardLayer(
   const table = ropes[layer];
   if (table !== undefined) kernels.rope({ qkv: dQkv, table, positions, rows, heads: config, inverse: true });
   if (config.queryKeyNorm && !convolves(config, layer)) {
-    const { projected, queryInverse, keyInverse } = saved;
-    const { queryNorm, keyNorm } = gains;
-    kernels.headNormBackward({
-      dQkv,
-      dQueryGain: grads?.queryNorm ?? dGain,
-      dKeyGain: grads?.keyNorm ?? dKeyGain,
-      qkv: projected,
-      queryGain: queryNorm,
-      keyGain: keyNorm,
-      queryInverse,
-      keyInverse,
-      rows,
-      heads: config,
-    });
+    const { projected: qkv, queryInverse, keyInverse } = saved;
+    const { queryNorm: queryGain, keyNorm: keyGain } = gains;
+    const ofGains = { dQueryGain: grads?.queryNorm ?? dGain, dKeyGain: grads?.keyNorm ?? dKeyGain };
+    const normalised = { qkv, queryGain, keyGain, queryInverse, keyInverse };
+    kernels.headNormBackward({ dQkv, ...ofGains, ...normalised, rows, heads: config });
   }
   if (config.attentionBias !== undefined && grads !== undefined)
-    kernels.linearWeightGradient({
-      dWeight: grads.qkvBias,
-      x: ones,
-      dOut: dQkv,
-      rows,
-      inputs: 1,
-      outputs: qkvWidth(config),
-    });
-  const qkv = {
-    x: saved.normed,
-    downProjected: downProjected.qkv,
-    dOut: dQkv,
-    dx: needsInputGradient ? dNormed : undefined,
-  };
-  multiplyBackward(stack, gradient, { layer, matrix: 'qkv', rows, ...qkv }, buffers);
-  if (!needsInputGradient) return;
-  kernels.rmsNormBackward({
-    dx: dInput,
-    dGain: grads?.attentionNorm ?? dGain,
-    dOut: dNormed,
-    x: saved.input,
-    gain: gains.attentionNorm,
-    inverse: saved.inverse,
-    rows,
-    width,
-  });
+    throughBias(grads.qkvBias, dQkv, rows, qkvWidth(config));
+  throughProduct('qkv', saved.normed, dQkv, needsInputGradient ? dNormed : undefined, rows);
+  if (needsInputGradient) throughNorm('attentionNorm', dInput, dNormed, saved.input, saved.inverse, rows);
 }

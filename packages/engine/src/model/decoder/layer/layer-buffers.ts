@@ -7,7 +7,7 @@ import type { Arena } from '../../../tensor/arena.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import type { Floats, Integers } from '../../../tensor/memory.js';
 import { adaptedMatrices } from '../weights/adapter-tensors.js';
-import { layersOf, type Matrix, projectedWidth } from '../weights/decoder-tensors.js';
+import { byMatrix, layersOf, type Matrix, projectedWidth } from '../weights/decoder-tensors.js';
 import type { PackedAdapter } from '../weights/packed-adapter.js';
 import type { AdaptedRows, AdapterScratch } from './matrix-products.js';
 
@@ -101,8 +101,6 @@ export function layerBuffers(
   const results = config.resultNorms ? count : 0;
   const attended = arena.take(rows * heads * headDim);
   const keptInput = kept === undefined ? input : arena.take(count * width);
-  const downProjected = (matrix: Matrix) =>
-    arena.take((matrix === 'qkv' ? rows : count) * largestAdapter(adapters, matrix));
   return {
     input,
     normed: arena.take(rows * width),
@@ -124,12 +122,9 @@ export function layerBuffers(
     attentionResultInverse: arena.take(results),
     feedForwardResult: arena.take(results * width),
     feedForwardResultInverse: arena.take(results),
-    downProjected: {
-      qkv: downProjected('qkv'),
-      attentionOut: downProjected('attentionOut'),
-      gateUp: downProjected('gateUp'),
-      down: downProjected('down'),
-    },
+    downProjected: byMatrix((matrix) =>
+      arena.take((matrix === 'qkv' ? rows : count) * largestAdapter(adapters, matrix)),
+    ),
   };
 }
 

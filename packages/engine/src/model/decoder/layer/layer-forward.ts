@@ -11,7 +11,7 @@
  * behind attention is computed for K rows: all of them, but in the last layer only those that predict a token.
  */
 import type { Floats } from '../../../tensor/memory.js';
-import { convolves, type DecoderTensors } from '../weights/decoder-tensors.js';
+import { convolves, type DecoderTensors, type Matrix } from '../weights/decoder-tensors.js';
 import type { LayerGains } from '../weights/packed-decoder.js';
 import { keptCount, type LayerBuffers, type LayerRows } from './layer-buffers.js';
 import { downProject, multiply, type Product, type Stack } from './matrix-products.js';
@@ -43,34 +43,23 @@ export function forwardLayer(
   const { input, normed, inverse, qkv, attended, keptInput, keptAttended, downProjected } = buffers;
   const { middle, middleNormed, middleInverse, gateUp, activated } = buffers;
 
-  kernels.rmsNorm({ out: normed, inverse, x: input, gain: gains.attentionNorm, rows, width, epsilon: normEpsilon });
-  multiply(stack, {
-    layer,
-    matrix: 'qkv',
-    rows,
-    x: normed,
-    downProjected: downProjected.qkv,
-    out: qkv,
-    before: config.attentionBias === undefined ? undefined : { bias: weights.qkvBias },
-  });
+  const count = keptCount({ rows, kept });
+  const norm = (name: keyof LayerGains, x: Floats, out: Floats, inverses: Floats, of = count) =>
+    kernels.rmsNorm({ out, inverse: inverses, x, gain: gains[name], rows: of, width, epsilon: normEpsilon });
+  const product = (matrix: Matrix, x: Floats, out: Floats, before: Product['before'], of = count) =>
+    multiply(stack, { layer, matrix, rows: of, x, downProjected: downProjected[matrix], out, before });
+
+  norm('attentionNorm', input, normed, inverse, rows);
+  product('qkv', normed, qkv, config.attentionBias === undefined ? undefined : { bias: weights.qkvBias }, rows);
   if (config.queryKeyNorm && !convolves(config, layer)) {
     const { projected, queryInverse, keyInverse } = buffers;
     if (projected.length > 0) kernels.copy({ to: projected, from: qkv });
-    const { queryNorm, keyNorm } = gains;
-    kernels.headNorm({
-      qkv,
-      queryInverse,
-      keyInverse,
-      queryGain: queryNorm,
-      keyGain: keyNorm,
-      rows,
-      heads: config,
-      epsilon: normEpsilon,
-    });
+    const { queryNorm: queryGain, keyNorm: keyGain } = gains;
+    const normalised = { qkv, queryInverse, keyInverse, queryGain, keyGain };
+    kernels.headNorm({ ...normalised, rows, heads: config, epsilon: normEpsilon });
   }
   attend(layer, buffers);
 
-  const count = keptCount({ rows, kept });
   if (kept !== undefined) {
     kernels.embed({ out: keptInput, table: input, tokens: kept, rows: count, width }); // a gather of rows
     kernels.embed({ out: keptAttended, table: attended, tokens: kept, rows: count, width: heads * headDim });
@@ -81,73 +70,27 @@ export function forwardLayer(
   const attentionOut = resultNorms ? buffers.attentionResult : outputBias ? middleNormed : middle;
   let before: Product['before'] = outputBias ? { bias: weights.attentionOutBias } : { residual: keptInput };
   if (resultNorms && !outputBias) before = undefined;
-  multiply(stack, {
-    layer,
-    matrix: 'attentionOut',
-    rows: count,
-    x: keptAttended,
-    downProjected: downProjected.attentionOut,
-    out: attentionOut,
-    before,
-  });
-  if (resultNorms)
-    kernels.rmsNorm({
-      out: middleNormed,
-      inverse: buffers.attentionResultInverse,
-      x: attentionOut,
-      gain: gains.attentionResultNorm,
-      rows: count,
-      width,
-      epsilon: normEpsilon,
-    });
+  product('attentionOut', keptAttended, attentionOut, before);
+  if (resultNorms) norm('attentionResultNorm', attentionOut, middleNormed, buffers.attentionResultInverse);
   if (outputBias || resultNorms) {
     if (middle !== keptInput) kernels.copy({ to: middle, from: keptInput });
     kernels.add({ out: middle, x: middleNormed, length: count * width });
   }
 
-  kernels.rmsNorm({
-    out: middleNormed,
-    inverse: middleInverse,
-    x: middle,
-    gain: gains.feedForwardNorm,
-    rows: count,
-    width,
-    epsilon: normEpsilon,
-  });
-  multiply(stack, {
-    layer,
-    matrix: 'gateUp',
-    rows: count,
-    x: middleNormed,
-    downProjected: downProjected.gateUp,
-    out: gateUp,
-    before: undefined,
-  });
+  norm('feedForwardNorm', middle, middleNormed, middleInverse);
+  product('gateUp', middleNormed, gateUp, undefined);
   kernels[config.gate === 'gelu' ? 'geglu' : 'swiglu']({ out: activated, gateUp, rows: count, feedForward });
   if (output === undefined) {
     downProject(stack, { layer, matrix: 'down', rows: count, x: activated, downProjected: downProjected.down });
     return;
   }
-  multiply(stack, {
-    layer,
-    matrix: 'down',
-    rows: count,
-    x: activated,
-    downProjected: downProjected.down,
-    out: resultNorms ? buffers.feedForwardResult : output,
-    before: resultNorms ? undefined : { residual: middle },
-  });
-  if (!resultNorms) return;
+  if (!resultNorms) {
+    product('down', activated, output, { residual: middle });
+    return;
+  }
+  product('down', activated, buffers.feedForwardResult, undefined);
   // Without a backward pass the output may be `middle`, and `middleNormed` is free again.
   const added = output === middle ? middleNormed : output;
-  kernels.rmsNorm({
-    out: added,
-    inverse: buffers.feedForwardResultInverse,
-    x: buffers.feedForwardResult,
-    gain: gains.feedForwardResultNorm,
-    rows: count,
-    width,
-    epsilon: normEpsilon,
-  });
+  norm('feedForwardResultNorm', buffers.feedForwardResult, added, buffers.feedForwardResultInverse);
   kernels.add({ out: output, x: added === output ? middle : added, length: count * width });
 }

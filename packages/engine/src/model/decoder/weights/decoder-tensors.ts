@@ -5,7 +5,7 @@ import { widen } from '../../../tensor/bfloat16.js';
 import { type BlockFormat, type BlockMatrix, blockWords, unpackMatrix } from '../../../tensor/blocks.js';
 import type { Heads, MatrixKind } from '../../../tensor/kernel-arguments.js';
 import type { Kernels } from '../../../tensor/kernels.js';
-import { type Bfloat16s, type Floats, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
+import { type Floats, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
 
 /**
  * A layer's tensors. Matrices are [inputs, outputs] and used as y = x W; they may be in bfloat16 if nothing trains
@@ -66,6 +66,10 @@ export function layerHeads(config: DecoderConfig, layer: number): Heads {
 export type Matrix = 'qkv' | 'attentionOut' | 'gateUp' | 'down';
 export const MATRICES = ['qkv', 'attentionOut', 'gateUp', 'down'] as const satisfies readonly Matrix[];
 
+/** A value for each matrix of a layer. */
+export const byMatrix = <Value>(of: (matrix: Matrix) => Value): Record<Matrix, Value> =>
+  Object.fromEntries(MATRICES.map((matrix) => [matrix, of(matrix)])) as Record<Matrix, Value>;
+
 /** A matrix [inputs, outputs] and the projections that it holds side by side. */
 export interface MatrixShape {
   readonly inputs: number;
@@ -96,6 +100,7 @@ export function matrixShapes(config: DecoderConfig, layer: number): Readonly<Rec
   };
 }
 
+/** The shapes of a layer's tensors, in the order of the flat buffer. */
 function layerShapes(config: DecoderConfig, layer: number): Record<keyof LayerTensors, readonly number[]> {
   const { width, headDim, attentionBias, queryKeyNorm, resultNorms, convolution } = config;
   const isConvolution = convolves(config, layer);
@@ -159,27 +164,16 @@ export function decoderTensors<F extends Floats>(config: DecoderConfig, flat: F)
   return { flat, ...layOut(config, next, next) };
 }
 
-/** Allocates tensors whose matrices are in bfloat16, all 0; norms and biases are in float32. */
-export function bfloat16Tensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Bfloat16s> {
-  return layOut(
-    config,
-    (length) => kernels.allocateBfloat16(length),
-    (length) => kernels.allocate(length),
-  );
-}
-
-/** Allocates tensors in float32, all 0, each by itself. */
-export function separateTensors(kernels: Kernels, config: DecoderConfig): DecoderTensors<Floats> {
-  const allocate = (length: number) => kernels.allocate(length);
-  return layOut(config, allocate, allocate);
-}
+/** Allocates tensors by themselves, all 0: norms and biases in float32, the matrices by the given function. */
+export const separateTensors = <Matrices extends WeightMemory>(
+  kernels: Kernels,
+  config: DecoderConfig,
+  matrix: (length: number) => Matrices,
+): DecoderTensors<Matrices> => layOut(config, matrix, (length) => kernels.allocate(length));
 
 /** Allocates matrices in blocks, all 0. */
 export function blockMatrices(kernels: Kernels, config: DecoderConfig, formats: BlockFormats): BlockMatrices {
-  const allocate = (
-    format: BlockFormat,
-    { inputs, outputs }: { readonly inputs: number; readonly outputs: number },
-  ) => {
+  const allocate = (format: BlockFormat, { inputs, outputs }: Pick<MatrixShape, 'inputs' | 'outputs'>) => {
     const words = kernels.allocateIntegers(blockWords({ format, inputs, outputs }));
     return { format, words, inputs, outputs };
   };
@@ -189,12 +183,7 @@ export function blockMatrices(kernels: Kernels, config: DecoderConfig, formats: 
     embedding,
     layers: formats.layers.map((layer, l) => {
       const shapes = matrixShapes(config, l);
-      return {
-        qkv: allocate(layer.qkv, shapes.qkv),
-        attentionOut: allocate(layer.attentionOut, shapes.attentionOut),
-        gateUp: allocate(layer.gateUp, shapes.gateUp),
-        down: allocate(layer.down, shapes.down),
-      };
+      return byMatrix((matrix) => allocate(layer[matrix], shapes[matrix]));
     }),
     output: config.untiedOutput ? allocate(formats.output, table) : embedding,
   };
@@ -207,11 +196,7 @@ export function tensorsOverBlocks(
   { embedding, layers, output }: BlockMatrices,
 ): DecoderTensors<Floats> {
   const none = kernels.allocate(0);
-  const tensors = layOut(
-    config,
-    () => none,
-    (length) => kernels.allocate(length),
-  );
+  const tensors = separateTensors(kernels, config, () => none);
   const copies = new WeakMap<BlockMatrix, WeakRef<Float32Array>>();
   const copyOf = (matrix: BlockMatrix, transpose: boolean) => () => {
     const present = copies.get(matrix)?.deref();
@@ -241,22 +226,10 @@ function layOut<Matrices extends WeightMemory, Vectors extends Floats>(
   const table = config.vocabSize * config.width;
   const embedding = matrix(table);
   const layers = layersOf(config).map((layer) => {
-    const shapes = layerShapes(config, layer);
-    return {
-      attentionNorm: vector(size(shapes.attentionNorm)),
-      qkv: matrix(size(shapes.qkv)),
-      attentionOut: matrix(size(shapes.attentionOut)),
-      feedForwardNorm: vector(size(shapes.feedForwardNorm)),
-      gateUp: matrix(size(shapes.gateUp)),
-      down: matrix(size(shapes.down)),
-      qkvBias: vector(size(shapes.qkvBias)),
-      attentionOutBias: vector(size(shapes.attentionOutBias)),
-      queryNorm: vector(size(shapes.queryNorm)),
-      keyNorm: vector(size(shapes.keyNorm)),
-      attentionResultNorm: vector(size(shapes.attentionResultNorm)),
-      feedForwardResultNorm: vector(size(shapes.feedForwardResultNorm)),
-      convolution: vector(size(shapes.convolution)),
-    };
+    const allocated = Object.entries(layerShapes(config, layer)).map(
+      ([name, shape]) => [name, (MATRICES.some((each) => each === name) ? matrix : vector)(size(shape))] as const,
+    );
+    return Object.fromEntries(allocated) as unknown as LayerTensors<Matrices, Vectors>;
   });
   const finalNorm = vector(config.width);
   return { embedding, layers, finalNorm, output: config.untiedOutput ? matrix(table) : embedding };
@@ -275,21 +248,7 @@ export function* eachTensor<Matrices extends WeightMemory, Vectors extends Float
   output,
 }: DecoderTensors<Matrices, Vectors>): Generator<Matrices | Vectors> {
   yield embedding;
-  for (const layer of layers) {
-    yield layer.attentionNorm;
-    yield layer.qkv;
-    yield layer.attentionOut;
-    yield layer.feedForwardNorm;
-    yield layer.gateUp;
-    yield layer.down;
-    yield layer.qkvBias;
-    yield layer.attentionOutBias;
-    yield layer.queryNorm;
-    yield layer.keyNorm;
-    yield layer.attentionResultNorm;
-    yield layer.feedForwardResultNorm;
-    yield layer.convolution;
-  }
+  for (const layer of layers) for (const name of Object.keys(layer) as (keyof LayerTensors)[]) yield layer[name];
   yield finalNorm;
   if (output !== embedding) yield output;
 }

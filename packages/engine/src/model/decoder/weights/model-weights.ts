@@ -1,14 +1,13 @@
 import type { AdapterSettings, DecoderConfig, Precision } from '../../../contract/architecture.js';
 import { ArgumentError, BackendError } from '../../../errors.js';
 import type { Kernels } from '../../../tensor/kernels.js';
-import type { Bfloat16s, Floats } from '../../../tensor/memory.js';
+import type { Floats } from '../../../tensor/memory.js';
 import { type Products, productsIn, unpack } from '../../../tensor/products.js';
 import { type AdapterTensors, adapterParameterCount, adapterTensors } from './adapter-tensors.js';
 import {
   type BaseKind,
   type BlockFormats,
   type BlockMatrices,
-  bfloat16Tensors,
   blockMatrices,
   type DecoderTensors,
   decoderTensors,
@@ -63,29 +62,23 @@ class Weights<Tensors, Packed extends { pack(): void }> {
   }
 }
 
-/** A whole decoder's weights in float32, as training needs them. */
-export class DecoderWeights extends Weights<FlatTensors, PackedDecoder> {
+/** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
+export class BaseWeights<Tensors extends DecoderTensors = DecoderTensors> extends Weights<Tensors, PackedDecoder> {
   readonly config: DecoderConfig;
 
-  /** @param flat Memory for the weights, [parameters]. Default: their own */
-  constructor(kernels: Kernels, config: DecoderConfig, flat = kernels.allocate(parameterCount(config))) {
-    const tensors = decoderTensors(config, flat);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
+  constructor(kernels: Kernels, config: DecoderConfig, tensors: Tensors, blocks?: BlockMatrices) {
+    const create = (products: Products, backward: boolean) =>
+      new PackedDecoder(kernels, products, config, tensors, backward, blocks);
+    super(kernels, tensors, create);
     this.config = config;
   }
 }
 
-/**
- * The weights of a decoder that nothing trains, with the matrices in bfloat16: half the memory, and every result has
- * the same bits.
- */
-class Bfloat16Weights extends Weights<DecoderTensors<Bfloat16s>, PackedDecoder> {
-  readonly config: DecoderConfig;
-
-  constructor(kernels: Kernels, config: DecoderConfig) {
-    const tensors = bfloat16Tensors(kernels, config);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
-    this.config = config;
+/** A whole decoder's weights in float32, as training needs them. */
+export class DecoderWeights extends BaseWeights<FlatTensors> {
+  /** @param flat Memory for the weights, [parameters]. Default: their own */
+  constructor(kernels: Kernels, config: DecoderConfig, flat = kernels.allocate(parameterCount(config))) {
+    super(kernels, config, decoderTensors(config, flat));
   }
 }
 
@@ -94,15 +87,16 @@ class Bfloat16Weights extends Weights<DecoderTensors<Bfloat16s>, PackedDecoder> 
  * plain form is given up; the embedding stays, since its rows are looked up. A matrix that is read afterwards is a
  * copy, which is valid until the next one is read.
  */
-class FrozenWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
-  readonly config: DecoderConfig;
+class FrozenWeights extends BaseWeights<DecoderTensors<Floats>> {
   readonly #own: Kernels;
   #released = false;
 
   constructor(kernels: Kernels, config: DecoderConfig) {
-    const tensors = separateTensors(kernels, config);
-    super(kernels, tensors, (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward));
-    this.config = config;
+    super(
+      kernels,
+      config,
+      separateTensors(kernels, config, (length) => kernels.allocate(length)),
+    );
     this.#own = kernels;
   }
 
@@ -145,29 +139,25 @@ export function requireBlocks(name: string, precision: Precision, inBlocks: bool
  * The weights of a decoder that nothing trains, with the matrices in blocks. Products read them as they are. A matrix
  * that is read from `tensors` is a copy in float32, in the order of all decoders.
  */
-export class BlockWeights extends Weights<DecoderTensors<Floats>, PackedDecoder> {
-  readonly config: DecoderConfig;
+export class BlockWeights extends BaseWeights<DecoderTensors<Floats>> {
   readonly matrices: BlockMatrices;
 
   constructor(kernels: Kernels, config: DecoderConfig, formats: BlockFormats) {
     const matrices = blockMatrices(kernels, config, formats);
-    const tensors = tensorsOverBlocks(kernels, config, matrices);
-    super(
-      kernels,
-      tensors,
-      (products, backward) => new PackedDecoder(kernels, products, config, tensors, backward, matrices),
-    );
-    this.config = config;
+    super(kernels, config, tensorsOverBlocks(kernels, config, matrices), matrices);
     this.matrices = matrices;
   }
 }
 
-/** A whole decoder's weights. Policies that adapt a base all refer to one of these. */
-export type BaseWeights = DecoderWeights | Bfloat16Weights | FrozenWeights | BlockWeights;
-
 /** Allocates the weights of a decoder that nothing trains, all 0. Kernels of devices have blocks in float32. */
 export function baseWeights(kernels: Kernels, config: DecoderConfig, kind: BaseKind): BaseWeights {
-  if (kind === 'bfloat16') return new Bfloat16Weights(kernels, config);
+  // Matrices in bfloat16 take half the memory, and every result has the same bits.
+  if (kind === 'bfloat16')
+    return new BaseWeights(
+      kernels,
+      config,
+      separateTensors(kernels, config, (length) => kernels.allocateBfloat16(length)),
+    );
   if (kind !== 'float32' && kernels.blockLinear !== undefined) return new BlockWeights(kernels, config, kind);
   // A module's memory gives nothing back, and a device's products read matrices as they are.
   const collected = kernels.name === 'native' || kernels.name === 'reference';

@@ -4,7 +4,14 @@ import type { BlockMatrix } from '../../../tensor/blocks.js';
 import type { Kernels } from '../../../tensor/kernels.js';
 import { type Floats, type Integers, isInBfloat16, type WeightMemory } from '../../../tensor/memory.js';
 import { embedTokens, type HeldMatrix, type PackedMatrix, type Products } from '../../../tensor/products.js';
-import { type BlockMatrices, type DecoderTensors, layersOf, type Matrix, matrixShapes } from './decoder-tensors.js';
+import {
+  type BlockMatrices,
+  byMatrix,
+  type DecoderTensors,
+  layersOf,
+  type Matrix,
+  matrixShapes,
+} from './decoder-tensors.js';
 
 const NORMS = [
   ...(['attentionNorm', 'feedForwardNorm', 'queryNorm', 'keyNorm'] as const),
@@ -44,8 +51,8 @@ export class PackedDecoder {
     const shape = ({ inputs, outputs }: { inputs: number; outputs: number }): Shape =>
       backward ? [outputs, inputs] : [inputs, outputs];
     this.shapes = layersOf(config).map((layer) => {
-      const { qkv, attentionOut, gateUp, down } = matrixShapes(config, layer);
-      return { qkv: shape(qkv), attentionOut: shape(attentionOut), gateUp: shape(gateUp), down: shape(down) };
+      const shapes = matrixShapes(config, layer);
+      return byMatrix((matrix) => shape(shapes[matrix]));
     });
     const kind = blocks === undefined && isInBfloat16(tensors.output) ? 'bfloat16' : 'float32';
     this.embedding = blocks?.embedding ?? tensors.embedding;
@@ -85,13 +92,7 @@ export class PackedDecoder {
     this.gains = { layers: tensors.layers.map(gainsOf), final: gainOf(tensors.finalNorm) };
     this.layers = tensors.layers.map((layer, l) => {
       const shapes = this.shapes[l] as LayerMatrixShapes;
-      const held = (matrix: Matrix) => hold(() => layer[matrix], shapes[matrix], backward, blocks?.layers[l]?.[matrix]);
-      return {
-        qkv: held('qkv'),
-        attentionOut: held('attentionOut'),
-        gateUp: held('gateUp'),
-        down: held('down'),
-      };
+      return byMatrix((matrix) => hold(() => layer[matrix], shapes[matrix], backward, blocks?.layers[l]?.[matrix]));
     });
     // `output` is stored as [vocabSize, width], the head's transpose.
     const head = shape({ inputs: config.width, outputs: config.vocabSize });
