@@ -26,9 +26,8 @@ export class CriticModel {
     this.#trunk = new TrainedModelWeights(kernels, weights);
     this.#decoder = new Decoder(kernels, this.weights, options);
     const size = this.#decoder.config.width + 1;
-    const values = kernels.allocate(size);
     this.#head = {
-      values,
+      values: kernels.allocate(size),
       gradient: kernels.allocate(size),
       optimizer: new FlatOptimizer(kernels, size),
       tensorsOf: (head) => ({ head }),
@@ -55,7 +54,7 @@ export class CriticModel {
 
   /** Must be called after writing to `trunk`. */
   trunkChanged(): void {
-    this.#trunk.changed();
+    this.#trunk.weightsChanged();
   }
 
   /** The gradients accumulated so far, before clipping. */

@@ -43,7 +43,7 @@ export class FlatOptimizer {
     gradientScale: number,
     slices: readonly WeightSlice[] = [{ start: 0, end: this.#length, rate: 1 }],
   ): void {
-    if (settings.type !== this.#type) this.restore({ type: settings.type, step: 0, buffers: {} });
+    if (settings.type !== this.#type) this.#begin(settings.type, 0);
     this.#step++;
     const { step } = optimizerNamed(settings.type);
     for (const { start, end, rate } of slices) {
@@ -90,11 +90,8 @@ export class FlatOptimizer {
 
   /** Replaces the state by a copy of `state`. */
   restore({ type, step, buffers }: OptimizerState): void {
-    this.#begin(type, step);
-    for (const name of Object.keys(optimizerNamed(type).buffers)) {
-      const saved = buffers[name];
-      if (saved !== undefined) this.#kernels.write(this.#buffer(name), saved);
-    }
+    for (const [name, buffer] of this.restoreInto(type, step, Object.keys(buffers)))
+      this.#kernels.write(buffer, buffers[name] as Float32Array);
   }
 
   /**
@@ -114,7 +111,7 @@ export class FlatOptimizer {
   }
 
   reset(): void {
-    this.restore({ type: this.#type, step: 0, buffers: {} });
+    this.#begin(this.#type, 0);
   }
 
   /** Gives the buffers back; the next step begins with new ones, all 0. */

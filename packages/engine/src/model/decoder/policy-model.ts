@@ -9,7 +9,6 @@ import type { Kernels } from '../../tensor/kernels.js';
 import { type Floats, fillOnHost } from '../../tensor/memory.js';
 import { AgentDecoders, type AgentSequence } from './agent-decoders.js';
 import { Decoder, type DecoderOptions, type SequenceScores, type Upstream } from './decoder.js';
-import type { FlatOptimizer } from './flat-optimizer.js';
 import { clippedStep, gradientNorm, requireFinite, TrainedModelWeights } from './trained-part.js';
 import { adapterTensors, initialiseAdapter } from './weights/adapter-tensors.js';
 import { type DecoderTensors, decoderTensors, initialise, parameterCount } from './weights/decoder-tensors.js';
@@ -19,7 +18,6 @@ import {
   type DecoderWeights,
   type Gradient,
   type ModelSource,
-  type ModelWeights,
   modelWeights,
   TrunkWeights,
   trainedWeights,
@@ -28,37 +26,26 @@ import {
 
 /**
  * A decoder that is trained, alone or with adapters of agents, an adapter that is trained on a base that is not, or a
- * base that only scores. Memory that
- * only training needs is allocated when training begins, and for the trained weights only. A base that only scores has
- * no trained weights: every member that reads or changes those throws an ArgumentError.
+ * base that only scores. Memory that only training needs is allocated when training begins, and for the trained weights
+ * only. A base that only scores has no trained weights: every member that reads or changes those throws an
+ * ArgumentError.
  */
-export class PolicyModel {
+export class PolicyModel extends TrainedModelWeights {
   readonly config: DecoderConfig;
-  readonly #kernels: Kernels;
   readonly #decoder: Decoder;
   /** Undefined unless agents have adapters on the decoder. */
   readonly #agents: AgentDecoders | undefined;
-  readonly #trained: TrainedModelWeights;
   /** The gradient of one call of `accumulate` that follows another call. */
   #callGradient: Gradient | undefined;
   #accumulated = false;
 
   constructor(kernels: Kernels, source: ModelSource, options: DecoderOptions = {}) {
-    this.#kernels = kernels;
-    this.#trained = new TrainedModelWeights(kernels, modelWeights(kernels, source));
+    super(kernels, modelWeights(kernels, source));
     this.#decoder = new Decoder(kernels, this.weights, options);
     const { trained } = this.weights;
     const shared = { ...options, arena: this.#decoder.arena };
     this.#agents = trained instanceof TrunkWeights ? new AgentDecoders(kernels, trained, shared) : undefined;
     this.config = this.#decoder.config;
-  }
-
-  get weights(): ModelWeights {
-    return this.#trained.weights;
-  }
-
-  get optimizer(): FlatOptimizer {
-    return this.#trained.optimizer;
   }
 
   /** The decoder's tensors; for an adapter the tensors of its base. */
@@ -71,9 +58,8 @@ export class PolicyModel {
     return this.weights.decoder;
   }
 
-  /** The trained weights in one buffer: [parameters]. */
   get trained(): Floats {
-    return this.#trained.values;
+    return this.values;
   }
 
   /** The number of trained parameters; for a base that only scores, the number of all its parameters. */
@@ -81,17 +67,12 @@ export class PolicyModel {
     return this.weights.trained?.tensors.flat.length ?? parameterCount(this.config);
   }
 
-  /** The gradient accumulated so far, before clipping; tests and diagnoses read it. */
-  get gradient(): Floats {
-    return this.#trained.gradient;
-  }
-
   /** Draws random first values for the trained weights, except those of agents' adapters. */
   initialise(seed: number, embeddingDeviation?: number): void {
     const trained = trainedWeights(this.weights);
     if (trained instanceof AdapterWeights) this.#initialiseAdapter(trained, seed);
     else
-      fillOnHost(this.#kernels, trunkOf(trained).tensors.flat, (flat) =>
+      fillOnHost(this.kernels, trunkOf(trained).tensors.flat, (flat) =>
         initialise(this.config, decoderTensors(this.config, flat), seed, embeddingDeviation),
       );
     this.weightsChanged();
@@ -107,14 +88,9 @@ export class PolicyModel {
   }
 
   #initialiseAdapter({ settings, tensors }: AdapterWeights, seed: number): void {
-    fillOnHost(this.#kernels, tensors.flat, (flat) =>
+    fillOnHost(this.kernels, tensors.flat, (flat) =>
       initialiseAdapter(this.config, settings, adapterTensors(this.config, settings, flat), seed),
     );
-  }
-
-  /** Must be called after writing to `trained` or views of it. */
-  weightsChanged(): void {
-    this.#trained.changed();
   }
 
   score(sequences: readonly AgentSequence[]): Promise<SequenceScores> {
@@ -133,18 +109,18 @@ export class PolicyModel {
     entropyUpstream?: Upstream,
   ): Promise<SequenceScores & { readonly gradientNorm: number }> {
     // The norm of this call alone needs a separate buffer once the gradient holds another call's.
-    const target = this.#accumulated ? this.#clearedCallGradient() : this.#trained.gradientTensors;
+    const target = this.#accumulated ? this.#clearedCallGradient() : this.gradientTensors;
     const decoder = this.#agents ?? this.#decoder;
     const scores = await decoder.accumulate(sequences, target, upstream, entropyUpstream);
-    const norm = await gradientNorm(this.#kernels, [target.flat]);
-    if (this.#accumulated) this.#kernels.add({ out: this.gradient, x: target.flat, length: this.parameters });
+    const norm = await gradientNorm(this.kernels, [target.flat]);
+    if (this.#accumulated) this.kernels.add({ out: this.gradient, x: target.flat, length: this.parameters });
     this.#accumulated = true;
     return { ...scores, gradientNorm: norm };
   }
 
   /** Clips by the norm of the gradient, updates the trained weights, and clears the gradient (see `clippedStep`). */
   async optimStep(settings: OptimStepSettings): Promise<OptimStepResult> {
-    const result = await clippedStep(this.#kernels, [this.#trained], settings).catch((error: unknown) => {
+    const result = await clippedStep(this.kernels, [this], settings).catch((error: unknown) => {
       if (error instanceof NonFiniteError) this.#accumulated = false; // the gradient was cleared
       throw error;
     });
@@ -155,18 +131,18 @@ export class PolicyModel {
 
   /** @throws NonFiniteError if a trained weight is not finite or, with `optimizer`, a number of the optimiser */
   async requireFinite(counts: { readonly optimizer: boolean }): Promise<void> {
-    if (this.weights.trained !== undefined) await requireFinite(this.#kernels, this.#trained, counts);
+    if (this.weights.trained !== undefined) await requireFinite(this.kernels, this, counts);
   }
 
   /** Clears the gradient; weights and optimiser stay as they are. */
   discardGradient(): void {
-    if (this.#accumulated) this.#kernels.fill({ x: this.gradient, value: 0 });
+    if (this.#accumulated) this.kernels.fill({ x: this.gradient, value: 0 });
     this.#accumulated = false;
   }
 
   #clearedCallGradient(): Gradient {
-    this.#callGradient ??= zeroGradient(this.#kernels, this.weights);
-    this.#kernels.fill({ x: this.#callGradient.flat, value: 0 });
+    this.#callGradient ??= zeroGradient(this.kernels, this.weights);
+    this.kernels.fill({ x: this.#callGradient.flat, value: 0 });
     return this.#callGradient;
   }
 }

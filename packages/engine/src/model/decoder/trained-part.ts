@@ -33,15 +33,16 @@ export interface TrainedPart {
 export class TrainedModelWeights implements TrainedPart {
   readonly weights: ModelWeights;
   readonly optimizer: FlatOptimizer;
-  readonly #kernels: Kernels;
+  protected readonly kernels: Kernels;
   #gradient: Gradient | undefined;
 
   constructor(kernels: Kernels, weights: ModelWeights) {
-    this.#kernels = kernels;
+    this.kernels = kernels;
     this.weights = weights;
     this.optimizer = new FlatOptimizer(kernels, weights.trained?.tensors.flat.length ?? 0);
   }
 
+  /** The trained weights in one buffer. */
   get values(): Floats {
     return trainedWeights(this.weights).tensors.flat;
   }
@@ -68,16 +69,17 @@ export class TrainedModelWeights implements TrainedPart {
   }
 
   get gradientTensors(): Gradient {
-    this.#gradient ??= zeroGradient(this.#kernels, this.weights);
+    this.#gradient ??= zeroGradient(this.kernels, this.weights);
     return this.#gradient;
   }
 
+  /** The gradient accumulated so far, before clipping. */
   get gradient(): Floats {
     return this.gradientTensors.flat;
   }
 
   /** Must be called after writing to `values` or views of it. */
-  changed(): void {
+  weightsChanged(): void {
     trainedWeights(this.weights).changed();
   }
 }
@@ -161,20 +163,12 @@ function stepResult(norm: number, skipAboveNorm: number): OptimStepResult {
  * @throws NonFiniteError naming the tensor, when a weight or, where the optimiser counts, a number that it remembers is
  *   not finite
  */
-export function requireFinite(
+export async function requireFinite(
   kernels: Kernels,
   part: TrainedPart,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<void> {
-  return requireFiniteIn(kernels, part, { weights: part.values, ...(optimizer ? part.optimizer.state.buffers : {}) });
-}
-
-async function requireFiniteIn(
-  kernels: Kernels,
-  part: TrainedPart,
-  buffers: Readonly<Record<string, Floats>>,
-): Promise<void> {
-  const named = Object.entries(buffers);
+  const named = Object.entries({ weights: part.values, ...(optimizer ? part.optimizer.state.buffers : {}) });
   const sums = await Promise.all(named.map(([, buffer]) => kernels.sumOfSquares({ x: buffer, length: buffer.length })));
   for (const [i, [name, buffer]] of named.entries()) {
     if (Number.isFinite(sums[i])) continue; // sums in double precision
