@@ -5,14 +5,14 @@
 
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { HubError, messageOf } from '../errors.js';
 import type { HubClient, RemoteFile } from './hub-client.js';
-import type { ModelCache } from './model-cache.js';
+import { type ModelCache, statusOf } from './model-cache.js';
 
 interface BlobDownloadOptions {
   readonly signal: AbortSignal;
@@ -57,11 +57,7 @@ export async function partialBytes(cache: ModelCache, file: RemoteFile): Promise
 
 const partialFile = (cache: ModelCache, { hash }: RemoteFile) => `${cache.blob(hash)}.drmas.incomplete`;
 
-const sizeOf = (path: string) =>
-  stat(path).then(
-    ({ size }) => size,
-    () => 0,
-  );
+const sizeOf = async (path: string) => (await statusOf(path))?.size ?? 0;
 
 async function fetchRest(
   partial: string,
@@ -144,10 +140,7 @@ async function take(path: string, { signal, onWait, beatMs }: Required<LockOptio
   let quiet = 0;
   for (let waited = 0; !(await create(path)); waited++) {
     if (waited === 0) onWait();
-    const touched = await stat(path).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => undefined,
-    );
+    const touched = (await statusOf(path))?.mtimeMs;
     quiet = touched === seen ? quiet + 1 : 0;
     seen = touched;
     if (quiet >= DEAD_AFTER) await rm(path, { force: true });

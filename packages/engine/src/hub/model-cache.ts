@@ -81,7 +81,7 @@ export class ModelCache {
     const names = await readdir(this.snapshot(commit), { recursive: true }).catch(() => []);
     const present = new Set<string>();
     for (const name of names)
-      if (await isFile(join(this.snapshot(commit), name))) present.add(name.split(sep).join('/'));
+      if ((await statusOf(join(this.snapshot(commit), name)))?.isFile()) present.add(name.split(sep).join('/'));
     return present;
   }
 
@@ -99,23 +99,13 @@ export class ModelCache {
     return join(this.directory, '.drmas', `${commit}.json`);
   }
 
-  holdsBlob(hash: string): Promise<boolean> {
-    return exists(this.blob(hash));
+  async holdsBlob(hash: string): Promise<boolean> {
+    return (await statusOf(this.blob(hash))) !== undefined;
   }
 }
 
 /** A path that cannot be read counts as missing. The download that follows then reports the reason. */
-const exists = (path: string) =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
-
-const isFile = (path: string) =>
-  stat(path).then(
-    (entry) => entry.isFile(),
-    () => false,
-  );
+export const statusOf = (path: string) => stat(path).catch(() => undefined);
 
 /** Replaces `path` in one atomic step. Other processes may do so at the same time. */
 async function replace(path: string, make: (temporary: string) => Promise<void>): Promise<void> {

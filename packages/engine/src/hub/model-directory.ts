@@ -1,7 +1,7 @@
 /** The place of a model: a local directory or GGUF file of the user, or the model's directory in the cache of
  * downloads. */
 
-import { readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { readdir, readFile, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../errors.js';
 import { byteText } from '../host.js';
@@ -9,7 +9,7 @@ import { isGguf } from '../model/formats/gguf/gguf-checkpoint.js';
 import { nodeFiles } from '../platform.js';
 import { diskError, downloadBlob, partialBytes, patiently } from './blob-download.js';
 import { type HubClient, hubClient, type RemoteFile } from './hub-client.js';
-import { cacheRoot, expandHome, ModelCache } from './model-cache.js';
+import { cacheRoot, expandHome, ModelCache, statusOf } from './model-cache.js';
 import { INDEX, lacking, type NeededFiles, smallFiles, weightFiles } from './model-files.js';
 import { formatModelId, looksLikePath, type ModelId, parseModelId } from './model-id.js';
 import { isDigest, modelOnDisk } from './models-on-disk.js';
@@ -88,8 +88,9 @@ export async function findModel(
   { commit, ...options }: ModelDirectoryOptions & { readonly commit?: string | undefined },
 ): Promise<{ readonly directory: string; readonly commit?: string }> {
   const path = expandHome(model);
-  if (await isDirectory(path)) return { directory: (await onlyGguf(path)) ?? path };
-  if (await isFile(path)) {
+  const status = await statusOf(path);
+  if (status?.isDirectory()) return { directory: (await onlyGguf(path)) ?? path };
+  if (status?.isFile()) {
     if (await isGguf(nodeFiles, path)) return { directory: path };
     throw new CheckpointError(`${model}: is a file that is no GGUF file, expected one or a directory with config.json`);
   }
@@ -124,16 +125,10 @@ export async function findModel(
 /** The checkpoints that a run has in place of one that is gone; undefined if the path is not one of a run's. */
 async function checkpointsBeside(path: string): Promise<string | undefined> {
   const [, root] = /^(.*[/\\]checkpoints)[/\\]step-\d+(?:[/\\]|$)/.exec(path) ?? [];
-  if (root === undefined || !(await isDirectory(root))) return undefined;
+  if (root === undefined || !(await statusOf(root))?.isDirectory()) return undefined;
   const steps = (await readdir(root)).filter((name) => /^step-\d+$/.test(name)).sort();
   return steps.length === 0 ? `${root} has no checkpoint` : `${root} has ${steps.join(', ')}`;
 }
-
-const isFile = (path: string) =>
-  stat(path).then(
-    (entry) => entry.isFile(),
-    () => false,
-  );
 
 /**
  * The GGUF file of a directory that holds nothing else of a model, as LM Studio and hubs have them.
@@ -149,12 +144,6 @@ async function onlyGguf(directory: string): Promise<string | undefined> {
     throw new CheckpointError(`${directory}: expected one GGUF file, found ${models.length}: ${models.join(', ')}`);
   return only && join(directory, only);
 }
-
-const isDirectory = (path: string) =>
-  stat(path).then(
-    (entry) => entry.isDirectory(),
-    () => false,
-  );
 
 async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promise<string> {
   const { environment, files, signal, onProgress } = context;
@@ -286,5 +275,6 @@ async function requireRoom(cache: ModelCache, absent: readonly RemoteFile[]): Pr
 
 /** The directory, or the nearest one above it that exists. */
 async function existing(directory: string): Promise<string> {
-  return (await isDirectory(directory)) || dirname(directory) === directory ? directory : existing(dirname(directory));
+  const isThere = (await statusOf(directory))?.isDirectory() || dirname(directory) === directory;
+  return isThere ? directory : existing(dirname(directory));
 }

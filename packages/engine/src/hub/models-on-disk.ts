@@ -2,11 +2,12 @@
  * Models that other programs have on disk as GGUF files: Ollama (`manifests` name the blobs of a model) and LM Studio
  * (`publisher/repository/file.gguf`).
  */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { jsonOf } from '../disk.js';
 import { isObject } from '../errors.js';
+import { statusOf } from './model-cache.js';
 
 /** A GGUF file of another program. */
 export interface ModelOnDisk {
@@ -61,11 +62,10 @@ export const isDigest = (commit: string): boolean => DIGEST.test(commit);
 
 const blobName = (digest: string) => digest.replace(':', '-');
 
-const sizeOf = (file: string) =>
-  stat(file).then(
-    (entry) => (entry.isFile() ? entry.size : undefined),
-    () => undefined,
-  );
+async function sizeOf(file: string): Promise<number | undefined> {
+  const status = await statusOf(file);
+  return status?.isFile() ? status.size : undefined;
+}
 
 async function ofOllama(root: string): Promise<ModelOnDisk[]> {
   const models: ModelOnDisk[] = [];

@@ -18,7 +18,14 @@ import type {
 import type { IncomingOptimizer, StateOwner } from '../embedded/thread/incoming-states.js';
 import { LossModules } from '../embedded/thread/loss-modules.js';
 import { criticSlopes } from '../embedded/thread/resident-critic.js';
-import { naming, type PolicyShape, type TokenLosses, tokenLosses } from '../embedded/thread/resident-policy.js';
+import {
+  naming,
+  type PolicyShape,
+  present,
+  type TokenLosses,
+  tokenLosses,
+  unbroken,
+} from '../embedded/thread/resident-policy.js';
 import { type SampleBatch, unpackSamples } from '../embedded/thread/sample-batch.js';
 import { BackendError } from '../errors.js';
 import type { AnyLoss } from '../loss/loss-spec.js';
@@ -282,28 +289,20 @@ export class TorchEngine implements EngineMethods {
   }
 
   #base(id: number): DecoderConfig {
-    const config = this.#bases.get(id);
-    if (config === undefined) throw new BackendError(`the engine has no base of number ${id}`);
-    return config;
+    return present(this.#bases.get(id), 'base', id);
   }
 
   #policy(id: number): Resident {
-    const policy = this.#policies.get(id);
-    if (policy === undefined) throw new BackendError(`the engine has no policy of number ${id}`);
-    return policy;
+    return present(this.#policies.get(id), 'policy', id);
   }
 
   #critic(id: number): Resident {
-    const policy = this.#critics.get(id);
-    if (policy === undefined) throw new BackendError(`the engine has no critic of number ${id}`);
-    return policy;
+    return present(this.#critics.get(id), 'critic', id);
   }
 
   /** The number of a policy whose weights are whole. @throws BackendError if they are not */
   #sound(id: number): number {
-    const { name, broken } = this.#policy(id);
-    if (broken)
-      throw new BackendError(`policy '${name}' has a part of a checkpoint that could not be read; load it, or another`);
+    unbroken(this.#policy(id));
     return id;
   }
 

@@ -1,5 +1,5 @@
 /** Samples on their way to the worker, and the numbers that come back for their tokens. */
-import { ArgumentError } from '../errors.js';
+import { requireSequences } from '../model/decoder/packed-batch.js';
 import type { Arrays, Frame } from './frames.js';
 
 interface SentSample {
@@ -14,11 +14,7 @@ interface SentSample {
  * @throws ArgumentError when a sample does not fit the context, or its first token is to be predicted
  */
 export function sentSamples(samples: readonly SentSample[], context: number, withAgents: boolean) {
-  for (const { tokens, mask } of samples) {
-    if (tokens.length - 1 > context)
-      throw new ArgumentError(`a sequence of ${tokens.length} tokens does not fit a context of ${context}`);
-    if (mask[0] === 1) throw new ArgumentError('the first token of a sequence cannot be predicted: its mask must be 0');
-  }
+  requireSequences(samples, context);
   const lengths = Int32Array.from(samples, ({ tokens }) => tokens.length);
   const total = lengths.reduce((sum, length) => sum + length, 0);
   const [tokens, mask] = [new Int32Array(total), new Uint8Array(total)];

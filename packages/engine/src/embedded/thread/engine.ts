@@ -36,7 +36,14 @@ import type { CriticState, ExportOptions, PolicyState } from '../stored-state.js
 import { type IncomingOptimizer, IncomingStates, type StateOwner } from './incoming-states.js';
 import { type ImportModule, LossModules } from './loss-modules.js';
 import { ResidentCritic } from './resident-critic.js';
-import { type EngineSamplers, type PolicyShape, ResidentPolicy, type TokenLosses } from './resident-policy.js';
+import {
+  type EngineSamplers,
+  type PolicyShape,
+  present,
+  ResidentPolicy,
+  type TokenLosses,
+  unbroken,
+} from './resident-policy.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
 import { Transferred } from './transferred.js';
 
@@ -191,14 +198,17 @@ export class Engine {
 
   /** `weightsHash` of a base. @throws BackendError if this engine computes no hashes */
   async baseHash(id: number): Promise<string> {
-    if (this.#startHash === undefined) throw new BackendError('this engine computes no hashes of weights');
-    return weightsHash(this.#kernels, this.#base(id).tensors, this.#startHash);
+    return this.#hashOf(this.#base(id).tensors);
   }
 
   /** `weightsHash` of a policy's decoder. @throws BackendError if this engine computes no hashes */
   async trunkHash(id: number): Promise<string> {
+    return this.#hashOf(this.#policy(id).model.tensors);
+  }
+
+  #hashOf(tensors: DecoderTensors): Promise<string> {
     if (this.#startHash === undefined) throw new BackendError('this engine computes no hashes of weights');
-    return weightsHash(this.#kernels, this.#policy(id).model.tensors, this.#startHash);
+    return weightsHash(this.#kernels, tensors, this.#startHash);
   }
 
   beginState(owner: StateOwner, state?: IncomingOptimizer): void {
@@ -311,12 +321,7 @@ export class Engine {
   }
 
   #policy(id: number): ResidentPolicy {
-    const policy = this.#policyAsItIs(id);
-    if (policy.broken)
-      throw new BackendError(
-        `policy '${policy.name}' has a part of a checkpoint that could not be read; load it, or another`,
-      );
-    return policy;
+    return unbroken(this.#policyAsItIs(id));
   }
 
   #policyAsItIs(id: number): ResidentPolicy {
@@ -331,11 +336,6 @@ function firstBase(kernels: Kernels, config: DecoderConfig, first: RandomStart |
     initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation),
   );
   return base;
-}
-
-function present<T>(value: T | undefined, kind: StateOwner['kind'], id: number): T {
-  if (value === undefined) throw new BackendError(`the engine has no ${kind} of number ${id}`);
-  return value;
 }
 
 /** Numbers that are hashed at a time; a hash takes less than 2 GiB. */

@@ -24,6 +24,7 @@ import type { Kernels } from '../../tensor/kernels.js';
 import type { Floats } from '../../tensor/memory.js';
 import { type OwnMemory, ownMemory } from '../../tensor/own-memory.js';
 import type { PolicyState } from '../stored-state.js';
+import type { StateOwner } from './incoming-states.js';
 
 /**
  * The shape of a policy: a whole decoder, alone or with adapters of agents, an adapter on a base that was created
@@ -288,6 +289,20 @@ const agentKey = ({ key }: PublishedVersion, agent: string) => `${key} ${agent}`
 
 function forget(samplers: Map<BaseWeights, DecoderSampler>, ended: DecoderSampler): void {
   for (const [weights, sampler] of samplers) if (sampler === ended) samplers.delete(weights);
+}
+
+/** @throws BackendError if the engine has none of this number */
+export function present<T>(value: T | undefined, kind: StateOwner['kind'], id: number): T {
+  if (value === undefined) throw new BackendError(`the engine has no ${kind} of number ${id}`);
+  return value;
+}
+
+/** A policy whose weights are whole. @throws BackendError if they are not */
+export function unbroken<Policy extends Pick<ResidentPolicy, 'name' | 'broken'>>(policy: Policy): Policy {
+  if (!policy.broken) return policy;
+  throw new BackendError(
+    `policy '${policy.name}' has a part of a checkpoint that could not be read; load it, or another`,
+  );
 }
 
 /** Does some work and adds the model's name to its NonFiniteErrors. */

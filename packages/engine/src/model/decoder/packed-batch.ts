@@ -85,12 +85,17 @@ export function* packBatches(arena: Arena, sequences: readonly Sequence[], packi
 
 const rowsOf = ({ tokens }: Sequence) => tokens.length - 1;
 
-function groupsOf(sequences: readonly Sequence[], { context, maxRows, tree }: Packing): BatchMembers[] {
+/** @throws ArgumentError when a sequence does not fit the context, or its first token is to be predicted */
+export function requireSequences(sequences: readonly Pick<Sequence, 'tokens' | 'mask'>[], context: number): void {
   for (const { tokens, mask } of sequences) {
     if (tokens.length - 1 > context)
       throw new ArgumentError(`a sequence of ${tokens.length} tokens does not fit a context of ${context}`);
     if (mask[0] === 1) throw new ArgumentError('the first token of a sequence cannot be predicted: its mask must be 0');
   }
+}
+
+function groupsOf(sequences: readonly Sequence[], { context, maxRows, tree }: Packing): BatchMembers[] {
+  requireSequences(sequences, context);
   const groups: BatchMembers[] = [];
   let members: Member[] = [];
   let [rows, most] = [0, maxRows];

@@ -12,6 +12,7 @@ import type { Floats, WeightMemory } from '../../tensor/memory.js';
 import {
   type BlockFormats,
   type BlockMatrices,
+  byMatrix,
   type DecoderTensors,
   MATRICES,
   parameterCount,
@@ -106,11 +107,9 @@ export function blockFormats(
   const layers: BlockFormats['layers'][number][] = [];
   for (let index = 0; index < config.layers; index++) {
     const parts = projections(config, index);
-    const [qkv, attentionOut, gateUp, down] = MATRICES.map((each) =>
-      common(parts[each].map(({ name }) => `${name}.weight`)),
-    );
-    if (qkv === undefined || attentionOut === undefined || gateUp === undefined || down === undefined) return undefined;
-    layers.push({ qkv, attentionOut, gateUp, down });
+    const layer = byMatrix((matrix) => common(parts[matrix].map(({ name }) => `${name}.weight`)));
+    if (MATRICES.some((matrix) => layer[matrix] === undefined)) return undefined;
+    layers.push(layer as BlockFormats['layers'][number]);
   }
   return { embedding, layers, output };
 }

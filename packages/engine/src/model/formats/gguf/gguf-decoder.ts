@@ -6,7 +6,7 @@ import { familyOf, unrotatedByDefault } from '../model-config.js';
 import { readTensor, type StoredTensor } from '../safetensors.js';
 import { rowLength } from '../tensor.js';
 import type { GgufMetadata, GgufTensor, GgufValue } from './gguf-file.js';
-import { ggufName, isReordered, KEYS, ROPE_FACTORS } from './gguf-names.js';
+import { ggufName, isReordered, KEYS, ROPE_FACTORS, reordered } from './gguf-names.js';
 import { ropeFactors } from './gguf-rope.js';
 
 const count = (value: number): GgufValue => ({ type: 'uint32', value });
@@ -65,22 +65,11 @@ export function decoderTensors(config: DecoderConfig, stored: Iterable<StoredTen
     const isTurned = isReordered(family, name);
     const read = async () => {
       const data = await readTensor(tensor);
-      return isTurned ? asNeighbours(data, config.headDim, rowLength(shape)) : data;
+      return isTurned ? reordered(data, 'neighbours', config.headDim, rowLength(shape)) : data;
     };
     return { name: ggufName(name), shape, read };
   });
   if (config.ropeScaling?.type !== 'llama3') return tensors;
   const factors = ropeFactors(config);
   return [...tensors, { name: ROPE_FACTORS, shape: [factors.length], read: async () => factors }];
-}
-
-/** Reorders the rows of each head: the element that was turned with the one half a head further comes next to it. */
-function asNeighbours(data: Float32Array, headDim: number, columns: number): Float32Array {
-  const turned = new Float32Array(data.length);
-  for (let row = 0; row < data.length / columns; row++) {
-    const i = row % headDim;
-    const from = row - i + Math.floor(i / 2) + (i % 2) * (headDim / 2);
-    turned.set(data.subarray(from * columns, (from + 1) * columns), row * columns);
-  }
-  return turned;
 }

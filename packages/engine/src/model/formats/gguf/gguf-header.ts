@@ -56,6 +56,23 @@ export async function readGgufHeader(files: Files, file: string): Promise<GgufHe
 /** The bytes end before the header does. */
 class EndOfBytes extends Error {}
 
+type ReadNumber = (view: DataView, at: number) => number | boolean;
+
+/** The types of numbers, with their bytes. */
+const NUMBERS = new Map<number, { readonly bytes: number; readonly read: ReadNumber }>([
+  [TYPE.uint8, { bytes: 1, read: (view, at) => view.getUint8(at) }],
+  [TYPE.int8, { bytes: 1, read: (view, at) => view.getInt8(at) }],
+  [TYPE.uint16, { bytes: 2, read: (view, at) => view.getUint16(at, true) }],
+  [TYPE.int16, { bytes: 2, read: (view, at) => view.getInt16(at, true) }],
+  [TYPE.uint32, { bytes: 4, read: (view, at) => view.getUint32(at, true) }],
+  [TYPE.int32, { bytes: 4, read: (view, at) => view.getInt32(at, true) }],
+  [TYPE.float32, { bytes: 4, read: (view, at) => view.getFloat32(at, true) }],
+  [TYPE.bool, { bytes: 1, read: (view, at) => view.getUint8(at) !== 0 }],
+  [TYPE.uint64, { bytes: 8, read: (view, at) => Number(view.getBigUint64(at, true)) }],
+  [TYPE.int64, { bytes: 8, read: (view, at) => Number(view.getBigInt64(at, true)) }],
+  [TYPE.float64, { bytes: 8, read: (view, at) => view.getFloat64(at, true) }],
+]);
+
 /** Reads little-endian values one after another. */
 class Cursor {
   readonly #bytes: Uint8Array;
@@ -85,35 +102,10 @@ class Cursor {
   }
   /** A value of one of the types that are no arrays. */
   scalar(type: number, key: string): number | boolean | string {
-    const view = this.#view;
-    switch (type) {
-      case TYPE.uint8:
-        return view.getUint8(this.#skip(1));
-      case TYPE.int8:
-        return view.getInt8(this.#skip(1));
-      case TYPE.uint16:
-        return view.getUint16(this.#skip(2), true);
-      case TYPE.int16:
-        return view.getInt16(this.#skip(2), true);
-      case TYPE.uint32:
-        return this.uint32();
-      case TYPE.int32:
-        return view.getInt32(this.#skip(4), true);
-      case TYPE.float32:
-        return view.getFloat32(this.#skip(4), true);
-      case TYPE.bool:
-        return view.getUint8(this.#skip(1)) !== 0;
-      case TYPE.string:
-        return this.string();
-      case TYPE.uint64:
-        return this.uint64();
-      case TYPE.int64:
-        return Number(view.getBigInt64(this.#skip(8), true));
-      case TYPE.float64:
-        return view.getFloat64(this.#skip(8), true);
-      default:
-        throw new CheckpointError(`${this.#file}: "${key}" has a value of type ${type}, which GGUF does not have here`);
-    }
+    if (type === TYPE.string) return this.string();
+    const number = NUMBERS.get(type);
+    if (number !== undefined) return number.read(this.#view, this.#skip(number.bytes));
+    throw new CheckpointError(`${this.#file}: "${key}" has a value of type ${type}, which GGUF does not have here`);
   }
   #skip(length: number): number {
     const from = this.at;

@@ -30,6 +30,26 @@ export const ROPE_FACTORS = 'rope_freqs.weight';
 export const isReordered = (architecture: Architecture, name: string): boolean =>
   (architecture === 'llama' || architecture === 'smollm3') && /\.self_attn\.[qk]_proj\./.test(name);
 
+/**
+ * Reorders the rows of whole heads: rows that are rotated together are neighbours in llama.cpp's order, and lie half a
+ * head apart in the other one.
+ */
+export function reordered<Data extends Float32Array | Uint8Array>(
+  data: Data,
+  to: 'neighbours' | 'halves',
+  headRows: number,
+  rowLength: number,
+): Data {
+  const copy = data.slice() as Data;
+  for (let row = 0; row < data.length / rowLength; row++) {
+    const i = row % headRows;
+    const apart = row - i + Math.floor(i / 2) + (i % 2) * (headRows / 2);
+    const [from, place] = to === 'neighbours' ? [apart, row] : [row, apart];
+    copy.set(data.subarray(from * rowLength, (from + 1) * rowLength), place * rowLength);
+  }
+  return copy;
+}
+
 const parts: Readonly<Record<string, string>> = {
   'model.embed_tokens': 'token_embd',
   'model.norm': 'output_norm',

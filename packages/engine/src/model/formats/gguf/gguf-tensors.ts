@@ -10,7 +10,7 @@ import { readOrRefuse } from '../validated-json.js';
 import { unpackBlocks } from './gguf-blocks.js';
 import type { GgufDecoder } from './gguf-config.js';
 import type { GgufEntry, GgufHeader } from './gguf-header.js';
-import { ggufName, isReordered, ROPE_FACTORS } from './gguf-names.js';
+import { ggufName, isReordered, ROPE_FACTORS, reordered } from './gguf-names.js';
 
 /** The bytes of float32 in a piece; as large as a piece of a safetensors file. */
 const PIECE_BYTES = 2 ** 22;
@@ -70,7 +70,7 @@ export function storedTensor(
         throw new CheckpointError(
           `${file}: tensor "${excerpt(entry.name)}": expected ${length} bytes, found ${read.length} (truncated?)`,
         );
-      yield { row, bytes: headRows === undefined ? read : asHalves(read, headRows, rowBytes) };
+      yield { row, bytes: headRows === undefined ? read : reordered(read, 'halves', headRows, rowBytes) };
     }
   }
 
@@ -85,15 +85,4 @@ export function storedTensor(
   const kept = BLOCK_FORMATS.find((each) => each === format.name);
   const isKept = kept !== undefined && shape.length === 2;
   return { name, shape, dtype, pieces, ...(isKept && { blocks: { format: kept, pieces: () => inBlocks(kept) } }) };
-}
-
-/** Reorders the rows of whole heads: neighbours, which are rotated together in llama.cpp, come half a head apart. */
-function asHalves(data: Uint8Array, headRows: number, rowBytes: number): Uint8Array {
-  const halves = new Uint8Array(data.length);
-  for (let row = 0; row < data.length / rowBytes; row++) {
-    const i = row % headRows;
-    const to = row - i + Math.floor(i / 2) + (i % 2) * (headRows / 2);
-    halves.set(data.subarray(row * rowBytes, (row + 1) * rowBytes), to * rowBytes);
-  }
-  return halves;
 }
