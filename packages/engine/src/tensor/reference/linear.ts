@@ -44,59 +44,20 @@ function oneRow(sums: Float64Array, x: Float32Array, at: number, panel: Float32A
   sums[3] = s3;
 }
 
-/** Sums of two neighbouring rows and one panel, each in the order of `oneRow`: sums[0..3] and sums[4..7]. */
-function twoRows(sums: Float64Array, x: Float32Array, at: number, panel: Float32Array, inputs: number) {
-  let s0 = 0;
-  let s1 = 0;
-  let s2 = 0;
-  let s3 = 0;
-  let t0 = 0;
-  let t1 = 0;
-  let t2 = 0;
-  let t3 = 0;
-  for (let i = 0, p = 0; i < inputs; i++, p += PANEL) {
-    const a = x[at + i] as number;
-    const b = x[at + inputs + i] as number;
-    const p0 = panel[p] as number;
-    const p1 = panel[p + 1] as number;
-    const p2 = panel[p + 2] as number;
-    const p3 = panel[p + 3] as number;
-    s0 += a * p0;
-    s1 += a * p1;
-    s2 += a * p2;
-    s3 += a * p3;
-    t0 += b * p0;
-    t1 += b * p1;
-    t2 += b * p2;
-    t3 += b * p3;
-  }
-  sums[0] = s0;
-  sums[1] = s1;
-  sums[2] = s2;
-  sums[3] = s3;
-  sums[4] = t0;
-  sums[5] = t1;
-  sums[6] = t2;
-  sums[7] = t3;
-}
-
 export const linear: HostKernels['linear'] = ({ out, x, packed, rows, inputs, outputs, accumulate }) => {
-  const sums = new Float64Array(2 * PANEL);
+  const sums = new Float64Array(PANEL);
   const widened = new Float32Array(isBfloat16(packed) ? PANEL * inputs : 0);
   for (let column = 0; column < outputs; column += PANEL) {
     const width = Math.min(PANEL, outputs - column);
     const panel = packed.subarray(column * inputs, (column + PANEL) * inputs);
     if (isBfloat16(panel)) widen(widened, panel);
     const weights = isBfloat16(panel) ? widened : panel;
-    for (let row = 0; row < rows; row += 2) {
-      const together = Math.min(2, rows - row);
-      (together === 2 ? twoRows : oneRow)(sums, x, row * inputs, weights, inputs);
-      for (let r = 0; r < together; r++) {
-        const at = (row + r) * outputs + column;
-        for (let o = 0; o < width; o++) {
-          const sum = Math.fround(sums[r * PANEL + o] as number);
-          out[at + o] = accumulate ? (out[at + o] as number) + sum : sum;
-        }
+    for (let row = 0; row < rows; row++) {
+      oneRow(sums, x, row * inputs, weights, inputs);
+      const at = row * outputs + column;
+      for (let o = 0; o < width; o++) {
+        const sum = Math.fround(sums[o] as number);
+        out[at + o] = accumulate ? (out[at + o] as number) + sum : sum;
       }
     }
   }

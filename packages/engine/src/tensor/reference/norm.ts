@@ -65,15 +65,8 @@ export const headNorm: HostKernels['headNorm'] = ({
       for (let head = 0; head < count; head++) {
         const at = row * strideOf(heads) + first + head * headDim;
         const values = qkv.subarray(at, at + headDim);
-        rmsNorm({
-          out: values,
-          inverse: inverse.subarray(row * count + head),
-          x: values,
-          gain,
-          rows: 1,
-          width: headDim,
-          epsilon,
-        });
+        const ofHead = { inverse: inverse.subarray(row * count + head), gain, rows: 1, width: headDim, epsilon };
+        rmsNorm({ out: values, x: values, ...ofHead });
       }
     }
   }
