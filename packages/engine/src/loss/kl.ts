@@ -50,16 +50,12 @@ export function klPenalty(
   referenceLogprobs: readonly TokenNumbers[],
   kind: KlKind,
 ): number[][] {
-  return map(logprobs, referenceLogprobs, klEstimator(kind).value);
-}
-
-/** d penalty / d logprob of every token; the arguments of `klPenalty`. */
-export function klPenaltyGradient(
-  logprobs: readonly TokenNumbers[],
-  referenceLogprobs: readonly TokenNumbers[],
-  kind: KlKind,
-): number[][] {
-  return map(logprobs, referenceLogprobs, klEstimator(kind).derivative);
+  const { value } = klEstimator(kind);
+  assertSameShape({ logprobs, referenceLogprobs });
+  return logprobs.map((row, r) => {
+    const reference = referenceLogprobs[r] as TokenNumbers;
+    return Array.from(row, (logprob, t) => value(logprob - (reference[t] as number)));
+  });
 }
 
 /**
@@ -76,16 +72,4 @@ export function klOfRatio(logRatio: number): number {
 export function klEstimator(kind: KlKind): KlEstimator {
   if (Object.hasOwn(estimators, kind)) return estimators[kind];
   throw new ArgumentError(`unknown KL kind ${JSON.stringify(kind)}; there are ${Object.keys(estimators).join(', ')}`);
-}
-
-function map(
-  logprobs: readonly TokenNumbers[],
-  referenceLogprobs: readonly TokenNumbers[],
-  of: (d: number) => number,
-): number[][] {
-  assertSameShape({ logprobs, referenceLogprobs });
-  return logprobs.map((row, r) => {
-    const reference = referenceLogprobs[r] as TokenNumbers;
-    return Array.from(row, (logprob, t) => of(logprob - (reference[t] as number)));
-  });
 }

@@ -6,7 +6,7 @@ import { complete, entropyOf, evaluate, forward, terms, typeOfTerm } from '../..
 import { sampleOf } from '../../../../../test/support/samples.js';
 import type { TrainingSample } from '../../base/core/sample.js';
 import { countTokens, hasAdvantage, rowWeight } from '../aggregate.js';
-import { type KlKind, klPenalty, klPenaltyGradient } from '../kl.js';
+import { type KlKind, klEstimator, klPenalty } from '../kl.js';
 import { ownMetrics } from '../loss-metrics.js';
 import { type AnyLoss, type LossSpec, lossKind } from '../loss-spec.js';
 import { policyLoss } from '../policy-loss.js';
@@ -38,11 +38,12 @@ const total = (values: readonly number[]) => values.reduce((sum, value) => sum +
 
 /** The penalty of every token and its slope, 0 where masked. */
 function penaltyOf(sample: TrainingSample, kind: KlKind) {
-  const [logprobs, reference] = [[forward(sample)], [sample.referenceLogprobs ?? []]];
-  const masked = (rows: number[][]) => (rows[0] ?? []).map((value, t) => (sample.mask[t] === 1 ? value : 0));
+  const [logprobs, reference] = [forward(sample), sample.referenceLogprobs ?? []];
+  const masked = (row: number[] = []) => row.map((value, t) => (sample.mask[t] === 1 ? value : 0));
+  const { derivative } = klEstimator(kind);
   return {
-    values: masked(klPenalty(logprobs, reference, kind)),
-    slopes: masked(klPenaltyGradient(logprobs, reference, kind)),
+    values: masked(klPenalty([logprobs], [reference], kind)[0]),
+    slopes: masked(Array.from(logprobs, (logprob, t) => derivative(logprob - (reference[t] ?? 0)))),
   };
 }
 
