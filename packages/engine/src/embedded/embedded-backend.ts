@@ -40,11 +40,6 @@ export const EMBEDDED_CAPABILITIES: Capabilities = {
 
 type OpenedDirectory = StoredPolicy & { readonly directory: string };
 
-interface OpenedModel {
-  readonly model: EmbeddedModel;
-  readonly warnings?: readonly string[];
-}
-
 interface NamedPrecision {
   readonly name: string;
   readonly precision: Precision;
@@ -91,14 +86,8 @@ export class EmbeddedBackend implements Backend {
   /** @throws CheckpointError when a directory cannot be read or holds a model that the engine cannot compute */
   async open<R extends Role>(weights: WeightsSpec, role: R, name: string): Promise<EmbeddedHandles[R]> {
     const handles: { readonly [Name in Role]: () => Promise<EmbeddedHandles[Name]> } = {
-      frozen: async () => {
-        const { model, warnings } = await this.#openFrozen(weights, name);
-        return new EmbeddedFrozen(this.#services, model, warnings);
-      },
-      policy: async () => {
-        const { model, warnings } = await this.#openModel(weights, name);
-        return new EmbeddedPolicy(this.#services, model, warnings);
-      },
+      frozen: async () => new EmbeddedFrozen(this.#services, await this.#openFrozen(weights, name)),
+      policy: async () => new EmbeddedPolicy(this.#services, await this.#openModel(weights, name)),
       critic: async () => {
         if (weights.type !== 'like') throw new BackendError(`critic '${name}': expected weights like a policy's`);
         const policy = modelOf(this.#services, weights.policy);
@@ -132,37 +121,35 @@ export class EmbeddedBackend implements Backend {
   }
 
   /** A whole model that is not trained never changes. So it is a base without an adapter. */
-  async #openFrozen(weights: WeightsSpec, name: string): Promise<OpenedModel> {
+  async #openFrozen(weights: WeightsSpec, name: string): Promise<EmbeddedModel> {
     if (weights.type !== 'random' && weights.type !== 'directory') return this.#openModel(weights, name);
     const { precision = this.#defaultPrecision, agentAdapters, ...base } = weights;
     if (agentAdapters !== undefined) return this.#openModel(weights, name);
-    return { model: await this.#freeze({ name, precision }, await this.#base(base)) };
+    return this.#freeze({ name, precision }, await this.#base(base));
   }
 
-  #openModel(weights: WeightsSpec, name: string): Promise<OpenedModel> {
+  #openModel(weights: WeightsSpec, name: string): Promise<EmbeddedModel> {
     if (weights.type === 'like')
       return this.#openLike(name, modelOf(this.#services, weights.policy), weights.directory);
     return this.#openOwn(weights, { name, precision: weights.precision ?? this.#defaultPrecision });
   }
 
-  async #openOwn(weights: OwnWeights, named: NamedPrecision): Promise<OpenedModel> {
+  async #openOwn(weights: OwnWeights, named: NamedPrecision): Promise<EmbeddedModel> {
     if (weights.agentAdapters !== undefined) return this.#openTrunk(weights, weights.agentAdapters, named);
     switch (weights.type) {
       case 'random': {
         const { config, tokenizer, seed, embeddingDeviation } = weights;
-        return { model: await this.#create({ ...named, config, tokenizer }, config, { seed, embeddingDeviation }) };
+        return this.#create({ ...named, config, tokenizer }, config, { seed, embeddingDeviation });
       }
       case 'directory': {
         const { config, tokenizer, state } = await openPolicy(this.#services.files, weights.directory, {
           optimizer: false,
           chatTemplate: weights.chatTemplate,
         });
-        return { model: await this.#create({ ...named, config, tokenizer }, config, state) };
+        return this.#create({ ...named, config, tokenizer }, config, state);
       }
       case 'adapter':
-        return {
-          model: await this.#adapt(named, await this.#base(weights.base), weights.adapter, { seed: weights.seed }),
-        };
+        return this.#adapt(named, await this.#base(weights.base), weights.adapter, { seed: weights.seed });
       case 'saved-adapter':
         return this.#openSavedAdapter(named, weights.directory, await this.#base(weights.base));
       case 'of-kind':
@@ -175,7 +162,7 @@ export class EmbeddedBackend implements Backend {
     weights: OwnWeights,
     { agents, settings, seed: adaptersSeed }: AgentAdapters,
     named: NamedPrecision,
-  ): Promise<OpenedModel> {
+  ): Promise<EmbeddedModel> {
     const agentAdapters = { agents, settings };
     const create = (
       { config, tokenizer }: Pick<Base, 'config' | 'tokenizer'>,
@@ -187,7 +174,7 @@ export class EmbeddedBackend implements Backend {
     };
     if (weights.type === 'random') {
       const { seed, embeddingDeviation } = weights;
-      return { model: await create(weights, { seed, embeddingDeviation, adaptersSeed }) };
+      return create(weights, { seed, embeddingDeviation, adaptersSeed });
     }
     if (weights.type !== 'directory')
       throw new BackendError(`'${named.name}': adapters of agents need a whole model, got '${weights.type}'`);
@@ -197,20 +184,20 @@ export class EmbeddedBackend implements Backend {
       adaptersSeed === undefined
         ? await openTrunk(this.#services.files, directory, agentAdapters, options)
         : await openPolicy(this.#services.files, directory, options);
-    return { model: await create(stored, stored.state, adaptersSeed) };
+    return create(stored, stored.state, adaptersSeed);
   }
 
-  async #openSavedAdapter(named: NamedPrecision, directory: string, base: Base): Promise<OpenedModel> {
+  async #openSavedAdapter(named: NamedPrecision, directory: string, base: Base): Promise<EmbeddedModel> {
     const { files } = this.#services;
     const { settings, state } = await openAdapter(files, directory, base.config, { optimizer: false });
     const on = base.directory ?? 'a model from a seed';
     const identified = await saysIdentity(files, directory, () => base.hash(), on);
     const model = await this.#adapt(named, base, settings, state);
-    if (identified) return { model };
-    return { model, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };
+    if (identified) return model;
+    return { ...model, warnings: [`${directory} does not say which weights it was trained on; it is put on ${on}`] };
   }
 
-  async #openLike(name: string, policy: EmbeddedModel, directory: string | undefined): Promise<OpenedModel> {
+  async #openLike(name: string, policy: EmbeddedModel, directory: string | undefined): Promise<EmbeddedModel> {
     const { config, tokenizer, precision, adapted, agentAdapters } = policy;
     const whole =
       agentAdapters === undefined
@@ -222,7 +209,7 @@ export class EmbeddedBackend implements Backend {
         ? { like: policy.id }
         : await openState(this.#services, { ...policy, name }, directory, { optimizer: false });
     const about = { name, config, tokenizer, precision, adapted, agentAdapters };
-    return { model: await this.#create(about, shape, first) };
+    return this.#create(about, shape, first);
   }
 
   #adapt(

@@ -41,6 +41,8 @@ export interface EmbeddedModel {
   readonly parameters: number;
   readonly adapted: { readonly base: Base; readonly settings: AdapterSettings } | undefined;
   readonly agentAdapters?: Pick<AgentAdapters, 'agents' | 'settings'> | undefined;
+  /** Warnings for people from the opening of the model. Default: none. */
+  readonly warnings?: readonly string[];
 }
 
 /**

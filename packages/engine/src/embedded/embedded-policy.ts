@@ -16,38 +16,26 @@ import { packSamples, transferables } from './thread/sample-batch.js';
 /** A model of the embedded engine that samples and scores. */
 export class EmbeddedFrozen implements ModelHandle {
   readonly model: EmbeddedModel;
+  readonly name: string;
+  readonly config: DecoderConfig;
+  readonly tokenizer: Tokenizer;
+  readonly context: number;
+  readonly vocabSize: number;
+  readonly parameters: number;
   readonly warnings: readonly string[];
   protected readonly services: EngineServices;
   #version: number | undefined;
 
-  constructor(services: EngineServices, model: EmbeddedModel, warnings: readonly string[] = []) {
+  constructor(services: EngineServices, model: EmbeddedModel) {
     this.services = services;
     this.model = model;
-    this.warnings = warnings;
-  }
-
-  get name(): string {
-    return this.model.name;
-  }
-
-  get config(): DecoderConfig {
-    return this.model.config;
-  }
-
-  get tokenizer(): Tokenizer {
-    return this.model.tokenizer;
-  }
-
-  get context(): number {
-    return this.model.config.context;
-  }
-
-  get vocabSize(): number {
-    return this.model.config.vocabSize;
-  }
-
-  get parameters(): number {
-    return this.model.parameters;
+    this.name = model.name;
+    this.config = model.config;
+    this.tokenizer = model.tokenizer;
+    this.context = model.config.context;
+    this.vocabSize = model.config.vocabSize;
+    this.parameters = model.parameters;
+    this.warnings = model.warnings ?? [];
   }
 
   isIn(services: EngineServices): boolean {
