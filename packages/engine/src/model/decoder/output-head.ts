@@ -47,15 +47,8 @@ export function forEachLogitBlock(
   for (let first = 0; first < count; first += most) {
     const rows = Math.min(most, count - first);
     const hidden = rowsOf(normed, first, rows, width);
-    products.linear({
-      out: logits,
-      x: hidden,
-      packed: weights,
-      rows,
-      inputs: width,
-      outputs: vocabSize,
-      accumulate: false,
-    });
+    const sizes = { rows, inputs: width, outputs: vocabSize };
+    products.linear({ out: logits, x: hidden, packed: weights, ...sizes, accumulate: false });
     visit({ first, rows, hidden, logits });
   }
 }
@@ -96,16 +89,13 @@ export interface ScoreGradient {
   readonly dEntropy: Floats | undefined; // [N]
 }
 
-export interface HeadBackward {
-  readonly transposed: PackedMatrix;
-  /** The gradient of the head's matrix, which is added to; undefined if the matrix is not trained. */
-  readonly gradient: Floats | undefined; // [vocabSize, width]
-}
-
-/** The backward pass of `scoreTokens`: returns the gradient of `normed`, [N, width]. */
+/**
+ * The backward pass of `scoreTokens`: returns the gradient of `normed`, [N, width].
+ * @param gradient The gradient of the head's matrix, which is added to; undefined if the matrix is not trained
+ */
 export function scoreTokensBackward(
   head: OutputHead,
-  { transposed, gradient }: HeadBackward,
+  { transposed, gradient }: { readonly transposed: PackedMatrix; readonly gradient: Floats | undefined },
   { batch, normed, scores }: { readonly batch: PackedBatch; readonly normed: Floats; readonly scores: TokenScores },
   { dLogprobs, dEntropy }: ScoreGradient,
 ): Floats {
@@ -115,50 +105,20 @@ export function scoreTokensBackward(
   const dNormed = arena.take(count * width);
   forEachLogitBlock(head, normed, count, ({ first, rows, hidden, logits }) => {
     const block = (values: Floats) => rowsOf(values, first, rows);
-    const [dBlock, lse, inverse] = [block(dLogprobs), block(scores.logSumExp), block(batch.inverseTemperature)];
-    const targets = batch.targets.subarray(first, first + rows);
-    if (dEntropy === undefined)
-      kernels.tokenLogprobsBackward({
-        logits,
-        dLogprobs: dBlock,
-        logSumExp: lse,
-        targets,
-        inverseTemperature: inverse,
-        rows,
-        vocabSize,
-      });
-    else {
-      const [dNats, nats] = [block(dEntropy), block(scores.entropy)];
-      kernels.tokenEntropyBackward({
-        logits,
-        dLogprobs: dBlock,
-        dEntropy: dNats,
-        logSumExp: lse,
-        entropy: nats,
-        targets,
-        inverseTemperature: inverse,
-        rows,
-        vocabSize,
-      });
-    }
-    products.linear({
-      out: rowsOf(dNormed, first, rows, width),
-      x: logits,
-      packed: transposed,
+    const given = {
+      logits,
+      dLogprobs: block(dLogprobs),
+      logSumExp: block(scores.logSumExp),
+      targets: batch.targets.subarray(first, first + rows),
+      inverseTemperature: block(batch.inverseTemperature),
       rows,
-      inputs: vocabSize,
-      outputs: width,
-      accumulate: false,
-    });
-    if (gradient !== undefined)
-      products.linearWeightGradient({
-        dWeight: gradient,
-        x: logits,
-        dOut: hidden,
-        rows,
-        inputs: vocabSize,
-        outputs: width,
-      });
+      vocabSize,
+    };
+    if (dEntropy === undefined) kernels.tokenLogprobsBackward(given);
+    else kernels.tokenEntropyBackward({ ...given, dEntropy: block(dEntropy), entropy: block(scores.entropy) });
+    const sizes = { x: logits, rows, inputs: vocabSize, outputs: width };
+    products.linear({ out: rowsOf(dNormed, first, rows, width), packed: transposed, ...sizes, accumulate: false });
+    if (gradient !== undefined) products.linearWeightGradient({ dWeight: gradient, dOut: hidden, ...sizes });
   });
   return dNormed;
 }

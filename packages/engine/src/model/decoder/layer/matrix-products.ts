@@ -52,7 +52,7 @@ export interface Product extends MatrixUse, ProductInput {
 }
 
 /** The gradient of a product; `x` and `downProjected` come from the forward pass. */
-export interface ProductGradient extends MatrixUse, ProductInput {
+interface ProductGradient extends MatrixUse, ProductInput {
   readonly dOut: Floats; // [rows, outputs]
   /** The buffer for the gradient of `x`; without one that gradient is not computed. */
   readonly dx: Floats | undefined; // [rows, inputs]
@@ -90,24 +90,10 @@ export function multiply(stack: Stack, product: Product): void {
     const pair = adapter?.layers[layer]?.[matrix];
     if (pair !== undefined && count > 0) {
       const { width } = pair.adapted;
-      products.linear({
-        out: downProjected,
-        x: x.subarray(first * from),
-        packed: pair.down,
-        rows: count,
-        inputs: from,
-        outputs: width,
-        accumulate: false,
-      });
-      products.linear({
-        out: out.subarray(first * to),
-        x: downProjected,
-        packed: pair.up,
-        rows: count,
-        inputs: width,
-        outputs: to,
-        accumulate: true,
-      });
+      const down = { x: x.subarray(first * from), packed: pair.down, inputs: from, outputs: width };
+      const up = { x: downProjected, packed: pair.up, inputs: width, outputs: to };
+      products.linear({ out: downProjected, ...down, rows: count, accumulate: false });
+      products.linear({ out: out.subarray(first * to), ...up, rows: count, accumulate: true });
     }
     first = end;
   }
@@ -119,16 +105,9 @@ export function downProject(
   { layer, matrix, rows, x, downProjected }: MatrixUse & ProductInput,
 ): void {
   const pair = adapters[0]?.adapter?.layers[layer]?.[matrix]; // in training one adapter serves all rows, if any
-  if (pair !== undefined)
-    products.linear({
-      out: downProjected,
-      x,
-      packed: pair.down,
-      rows,
-      inputs: shapeOf(packed, layer, matrix)[0],
-      outputs: pair.adapted.width,
-      accumulate: false,
-    });
+  if (pair === undefined) return;
+  const sizes = { rows, inputs: shapeOf(packed, layer, matrix)[0], outputs: pair.adapted.width };
+  products.linear({ out: downProjected, x, packed: pair.down, ...sizes, accumulate: false });
 }
 
 /**

@@ -186,37 +186,16 @@ export class CachedDecoder {
     const shape = { config, rows: { rows: count, kept: undefined }, adapters, inPlace: true };
     const buffers = layerBuffers(this.#arena, stream, shape);
     const attend = (layer: number, { attended, qkv }: typeof buffers) => {
+      const places = { out: attended, slots, positions, rows: count, capacity };
       if (convolves(config, layer)) {
-        kernels.convolutionCached({
-          out: attended,
-          products: cache.products(layer),
-          bcx: qkv,
-          slots,
-          positions,
-          rows: count,
-          capacity,
-          ...{
-            weight: (tensors.layers[layer] as LayerTensors).convolution,
-            width,
-            taps: config.convolution?.taps ?? 0,
-          },
-        });
+        const weight = (tensors.layers[layer] as LayerTensors).convolution;
+        const taps = config.convolution?.taps ?? 0;
+        kernels.convolutionCached({ ...places, products: cache.products(layer), bcx: qkv, weight, width, taps });
         return;
       }
       const [keys, values] = [cache.keys(layer), cache.values(layer)];
       const table = this.#ropes[layer];
-      const attention = {
-        out: attended,
-        keys,
-        values,
-        qkv,
-        slots,
-        positions,
-        alike,
-        rows: count,
-        capacity,
-        heads: layerHeads(config, layer),
-      };
+      const attention = { ...places, keys, values, qkv, alike, heads: layerHeads(config, layer) };
       if (kernels.fused !== undefined && table !== undefined) {
         kernels.fused.ropeAttentionCached({ ...attention, table });
         return;
