@@ -195,7 +195,7 @@ export function defineBackend<const Type extends string, Shape extends z.ZodRawS
   definition: BackendDefinition<Type, Shape>,
 ): BackendPlugin<Type, Shape> {
   const { type, schema = {} as Shape, capabilities, keyVariable, policy, plan, prepareExport } = definition;
-  const { open = policy && inProcess({ type, capabilities, policy }) } = definition;
+  const { open = policy && inProcess(type, capabilities, policy) } = definition;
   if (open === undefined) throw new ArgumentError(`the backend '${type}' has neither \`open\` nor \`policy\``);
   return {
     kind: 'backend',
@@ -218,15 +218,7 @@ export function defineBackend<const Type extends string, Shape extends z.ZodRawS
 
 /** Opens a backend that has nothing to start: it opens models by `policy`. */
 const inProcess =
-  ({
-    type,
-    capabilities,
-    policy,
-  }: {
-    type: string;
-    capabilities: Capabilities;
-    policy: NonNullable<BackendDefinition<string, z.ZodRawShape>['policy']>;
-  }) =>
+  (type: string, capabilities: Capabilities, policy: NonNullable<BackendDefinition<string, z.ZodRawShape>['policy']>) =>
   async (_: unknown, { host }: OpenOptions): Promise<Backend> => ({
     capabilities,
     hardware: { kernels: type, isa: 'typescript' },

@@ -28,18 +28,14 @@ const BUSY: readonly number[] = [429, 502, 503, 504];
 class Busy extends Error {}
 
 export class EngineHttp {
-  readonly #address: EngineAddress;
-  readonly #root: string;
+  readonly root: string;
+  readonly #apiKey: Secret | undefined;
   readonly #backOffMs: number;
 
-  constructor(address: EngineAddress, backOffMs = 500) {
-    this.#address = address;
-    this.#root = address.url.replace(/\/+$/, '').replace(/\/v1$/, '');
+  constructor({ url, apiKey }: EngineAddress, backOffMs = 500) {
+    this.root = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+    this.#apiKey = apiKey;
     this.#backOffMs = backOffMs;
-  }
-
-  get root(): string {
-    return this.#root;
   }
 
   /**
@@ -47,19 +43,13 @@ export class EngineHttp {
    * @throws BackendError if there is no reply; the signal's reason
    */
   async ask(path: string, body: unknown, signal: AbortSignal = new AbortController().signal): Promise<JsonAnswer> {
-    const { apiKey } = this.#address;
+    const apiKey = this.#apiKey;
     const key = apiKey && { authorization: `Bearer ${apiKey.reveal()}` };
-    const sent =
-      body === undefined
-        ? { headers: { ...key } }
-        : {
-            method: 'POST',
-            headers: { ...key, 'content-type': 'application/json' },
-            body: JSON.stringify(body),
-          };
+    const posted = { method: 'POST', headers: { ...key, 'content-type': 'application/json' } };
+    const sent = body === undefined ? { headers: { ...key } } : { ...posted, body: JSON.stringify(body) };
     const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs: TIMEOUT_MS, secret: apiKey, signal };
     const once = async (): Promise<WebAnswer> => {
-      const answer = await webRequest(`${this.#root}${path}`, { ...sent, ...limits });
+      const answer = await webRequest(`${this.root}${path}`, { ...sent, ...limits });
       if (BUSY.includes(answer.status)) throw new Busy(`status ${answer.status}: ${excerpt(answer.text(), 200)}`);
       return answer;
     };
@@ -74,7 +64,7 @@ export class EngineHttp {
       return { status: answer.status, body: parsed(answer.text()) };
     } catch (error) {
       signal.throwIfAborted();
-      throw new BackendError(`${path}: no answer from the engine at ${this.#root}: ${reasonOf(error)}`);
+      throw new BackendError(`${path}: no answer from the engine at ${this.root}: ${reasonOf(error)}`);
     }
   }
 
@@ -86,11 +76,11 @@ export class EngineHttp {
   /** @throws BackendError with the engine's text if the reply is an error, or not of this schema */
   parse<S extends z.ZodType>(path: string, schema: S, { status, body }: JsonAnswer): z.output<S> {
     if (status < 200 || status > 299)
-      throw new BackendError(`${path}: ${this.#root} answered ${status}: ${errorText(body)}`);
+      throw new BackendError(`${path}: ${this.root} answered ${status}: ${errorText(body)}`);
     const result = schema.safeParse(body);
     if (result.success) return result.data;
     const reason = z.prettifyError(result.error).replaceAll(/\s*\n\s*/g, ' ');
-    throw new BackendError(`${path}: ${this.#root} answered something else than expected: ${excerpt(reason, 300)}`);
+    throw new BackendError(`${path}: ${this.root} answered something else than expected: ${excerpt(reason, 300)}`);
   }
 }
 
