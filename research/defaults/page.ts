@@ -9,8 +9,8 @@ import { readCells } from '../creditbench/page.js';
 import type { Comparison } from '../harness/analysis.js';
 import { jobsOf } from '../harness/declaration.js';
 import { fillTables } from '../harness/fill-tables.js';
-import { exactText, table } from '../harness/part-text.js';
 import { readResults } from '../harness/stored-result.js';
+import { exactText, table } from '../harness/text.js';
 import { questions } from '../questions/index.js';
 import { CANDIDATES, cellsOfDefault, verdictsOf } from './rule.js';
 

@@ -81,6 +81,20 @@ export interface Part {
    * with Holm's adjustment over all of them. A difference is claimed once the part has this many pairs.
    */
   readonly ranked?: { readonly pairs: number };
+  /** Arms that are compared at rates of their own, in place of variants and a baseline. The part has one regime. */
+  readonly ownRates?: OwnRates;
+}
+
+/** Ways of learning, each at several rates; of these, the other half of the seeds chooses one (`own-rates.ts`). */
+export interface OwnRates {
+  readonly arms: readonly string[];
+  readonly rates: readonly number[];
+  /** The id of the variant of an arm at a rate. */
+  variantAt(arm: string, rate: number): string;
+  /** The comparisons that the plan declares, adjusted by Holm: the first arm minus the second. */
+  readonly primary: readonly (readonly [string, string])[];
+  /** Two arms count as equivalent if the interval of their difference lies within this share on both sides. */
+  readonly equivalent: { readonly pair: readonly [string, string]; readonly within: number };
 }
 
 /** The success that the runs of a part are timed to. */

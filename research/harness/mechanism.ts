@@ -3,7 +3,7 @@ import { mean } from '@drmas/engine/math';
 import { type Comparison, compare, curveScore, LARGEST_P, type PartResults, slopeOf } from './analysis.js';
 import type { Regime, Variant } from './declaration.js';
 import { holm } from './p-values.js';
-import { differs, exactText, gainText, slopeText, table } from './part-text.js';
+import { differs, exactText, gainText, slopeText, table } from './text.js';
 
 /** A model of the expert: the overlap of its contexts by seed, and the pairs. */
 interface Sharing {

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { type Job, type Question, shellText } from './declaration.js';
 import { fakePart, fakeResults, fakeTrain } from './fake-results.js';
 import { figuresOf, fillMarked, fillPage } from './page.js';
-import { plain } from './part-text.js';
 import type { StoredResult } from './stored-result.js';
 import { twoCurves } from './summary.js';
 import { figureText, linearScale, scaleFor } from './svg.js';
+import { plain } from './text.js';
 
 const part = fakePart({ doses: [1, 4] });
 const questions: Question[] = [{ id: 'made-up', asks: 'Does it?', parts: [part] }];

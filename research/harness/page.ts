@@ -29,12 +29,14 @@ import {
 } from './blind.js';
 import { anchorOf, jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
 import { overlapSlope } from './mechanism.js';
+import { fittedText } from './own-rates.js';
 import { holm } from './p-values.js';
-import { exactText, figureName, gainText, partFigure, partText, slopeText, table } from './part-text.js';
+import { figureName, partFigure, partText } from './part-text.js';
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
 import { figureText } from './svg.js';
+import { exactText, gainText, slopeText, table } from './text.js';
 import {
   factorsText,
   RATE_FACTOR,
@@ -148,6 +150,12 @@ export function fillPage(
     fact: ([id = '', name = '']) => blindFact(partOf(id), results, name),
     gainingAtRandom: ([id = '', draw = '']) => gainingAtRandom(partOf(id), partOf(draw), results),
     trusted: ([id = '']) => (isTrusted(partOf(id), results) ? 'will probably' : 'may'),
+    fitted: ([id = '', one = '', other = '']) => {
+      const of = new PartResults(partOf(id), results);
+      const { ownRates } = of.part;
+      if (ownRates === undefined) throw new Error(`${id} has no rates of its arms`);
+      return fittedText(of, ownRates, [one, other]);
+    },
     gain: gainBy(lastScore),
     curve: gainBy(curveScore),
     holm: holmBy(lastScore),

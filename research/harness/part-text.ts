@@ -14,42 +14,19 @@ import {
 } from './analysis.js';
 import { jobsOf, type Part, type Regime } from './declaration.js';
 import { mechanismTable, noiseTable } from './mechanism.js';
+import { ownRatesText } from './own-rates.js';
 import { holm } from './p-values.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
 import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
+import { differs, exactText, gainText, plain, points, table } from './text.js';
 import { waitingFigure, waitingTable } from './waiting.js';
 import { distinct } from './work-through.js';
 
-/** A share as signed percentage points. */
-export const points = (share: number, digits = 1) => `${share < 0 ? '-' : '+'}${Math.abs(100 * share).toFixed(digits)}`;
 const level = (share: number) => (Number.isFinite(share) ? (100 * share).toFixed(1) : '-');
-/** A number with three digits, without zeros after its point. */
-export const plain = (value: number) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : '-');
-
-/** A p value with two digits, without its leading zero. */
-export const exactText = (p: number): string => (p >= 0.995 ? '1' : String(Number(p.toPrecision(2))).replace(/^0/, ''));
-
-/** A difference in words: a claim from ten pairs on; with fewer, that they are not complete or too few. */
-export function gainText({ pairs, mean: centre, interval, p, verdict }: Comparison): string {
-  if (pairs === 0) return 'nothing yet';
-  const range = interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`;
-  const text = `${points(centre)}${range} points, ${pairs} ${pairs === 1 ? 'pair' : 'pairs'}`;
-  if (verdict === 'so far') return `so far ${text}`;
-  if (verdict === 'too few pairs') return `${text}: too few for a claim`;
-  return `${text}, p = ${exactText(p)}${verdict === 'no difference shown' ? `: ${verdict}` : ''}`;
-}
-
 /** The median of the differences, and in how many pairs the variant is better; empty without a pair. */
 const signsOf = ({ pairs, median, better }: Comparison) =>
   pairs === 0 ? ['', ''] : [points(median), `${better} of ${pairs}`];
-
-/** A slope in words: one for each seed, and the interval over seeds. */
-export const slopeText = (slope: Comparison): string => gainText(slope).replace(/ pairs?\b/, ' seeds');
-
-/** A table in Markdown. */
-export const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /** The mean; NaN for an empty list. */
 const average = (values: readonly number[]) => (values.length === 0 ? Number.NaN : mean(values));
@@ -197,10 +174,6 @@ interface Outcome {
   readonly score: number;
 }
 
-/** Whether the interval of a comparison leaves out 0, and on which side it lies. */
-export const differs = ({ interval }: Comparison) =>
-  (interval?.low ?? 0) > 0 ? 'higher' : (interval?.high ?? 0) < 0 ? 'lower' : 'no difference shown';
-
 /** A gain in points with its interval, at a place of the axis. */
 export const gainPoint = (x: number, { mean: y, interval }: Comparison): PlottedPoint => ({
   x,
@@ -272,7 +245,8 @@ export function partText(part: Part, results: Results): string {
 }
 
 function tablesOf(results: PartResults): string[] {
-  const { figure, ranked, regimes, variants, probeSeeds, waiting, overlap, still } = results.part;
+  const { figure, ownRates, ranked, regimes, variants, probeSeeds, waiting, overlap, still } = results.part;
+  if (ownRates !== undefined) return ownRatesText(results, ownRates);
   if (waiting !== undefined) return [waitingTable(results)];
   if (overlap === true) return [mechanismTable(results)];
   if (still === true) return [noiseTable(results)];

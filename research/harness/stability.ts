@@ -4,9 +4,9 @@ import { mean, median } from '@drmas/engine/math';
 import { type Comparison, compare, fall, LARGEST_P, lastScore, PartResults, scoreAt } from './analysis.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
 import { holm, signFlipP } from './p-values.js';
-import { exactText, table } from './part-text.js';
 import type { Results, TrainResult } from './stored-result.js';
 import type { Figure, Series } from './svg.js';
+import { exactText, table } from './text.js';
 
 type AgentNorms = TrainResult['agents'][string];
 

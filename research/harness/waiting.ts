@@ -3,9 +3,9 @@ import { mean, median } from '@drmas/engine/math';
 import { type Comparison, compare, LARGEST_P, type PartResults, scoreAt, slopeOf } from './analysis.js';
 import type { Regime, Variant, Waiting } from './declaration.js';
 import { holm } from './p-values.js';
-import { exactText, table } from './part-text.js';
 import type { TrainResult } from './stored-result.js';
 import type { Figure } from './svg.js';
+import { exactText, table } from './text.js';
 
 /** The runs of a variant: the step at which each reached the score, and how many did. */
 interface Waited {

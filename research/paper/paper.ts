@@ -7,7 +7,7 @@ import { PartResults, rareCallerInflation } from '../harness/analysis.js';
 import { blindFigure } from '../harness/blind.js';
 import { mechanismTable } from '../harness/mechanism.js';
 import { fillPage } from '../harness/page.js';
-import { exactText } from '../harness/part-text.js';
+import { exactText } from '../harness/text.js';
 import { rateFactorFigure } from '../harness/waiting.js';
 import { primaries } from '../questions/index.js';
 import {

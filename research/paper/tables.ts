@@ -2,8 +2,8 @@
 import { mean } from '@drmas/engine/math';
 import { levelComparisons } from '../creditbench/page.js';
 import { compare, curveScore, lastScore, predictionOf } from '../harness/analysis.js';
-import { exactText } from '../harness/part-text.js';
 import type { Figure, Series } from '../harness/svg.js';
+import { exactText } from '../harness/text.js';
 import { creditRanks, estimatorOf, rankedIn, resultsOf, SHARED_IN_LEAGUE, type Stored, shortText } from './declared.js';
 import { tabular, texOf } from './tex.js';
 

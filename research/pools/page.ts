@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compare } from '../harness/analysis.js';
 import { fillTables } from '../harness/fill-tables.js';
-import { table } from '../harness/part-text.js';
+import { table } from '../harness/text.js';
 
 interface Run {
   readonly arm: string;

@@ -4,6 +4,7 @@ import { candidatesOf, chooseSpread } from '../harness/blind.js';
 import {
   FRESH_PAIRS,
   jobsOf,
+  type OwnRates,
   PAIRS,
   type Part,
   type Primary,
@@ -626,6 +627,20 @@ const pretrained: Question = {
 };
 
 const OWN_RATES = [1e-4, 3e-4, 1e-3];
+const OWN_RATES_ARMS = [grpo, drmasBatchSingleton, ema, rejection];
+
+/** The comparisons of research/plans/own-rates.md, with these rates. */
+const ownRatesOf = (rates: readonly number[]): OwnRates => ({
+  arms: OWN_RATES_ARMS.map(({ id }) => id),
+  rates,
+  variantAt: (arm, rate) => `${arm}-at-${rate}`,
+  primary: [
+    [drmas.id, grpo.id],
+    [ema.id, drmas.id],
+    [rejection.id, drmas.id],
+  ],
+  equivalent: { pair: [ema.id, drmas.id], within: 0.04 },
+});
 
 /** Each estimator at its own rate on a pretrained model: research/plans/own-rates.md. */
 const ownRates: Question = {
@@ -635,11 +650,10 @@ const ownRates: Question = {
   parts: [
     part('own-rates-runs', 'The team on SmolLM2-135M-Instruct at three rates', {
       regimes: [wordsOwnRates],
-      variants: OWN_RATES.flatMap((rate) =>
-        [grpo, drmasBatchSingleton, ema, rejection].map((variant) => onWords(variant, rate)),
-      ),
+      variants: OWN_RATES.flatMap((rate) => OWN_RATES_ARMS.map((variant) => onWords(variant, rate))),
       baseline: onWords(grpo, WORDS_RATE).id,
       seeds: OWN_RATES_SEEDS,
+      ownRates: ownRatesOf(OWN_RATES),
     }),
   ],
 };

@@ -8,7 +8,7 @@
 import { RandomStream } from '@drmas/engine/math';
 import { fillTables } from '../harness/fill-tables.js';
 import { oneSidedP } from '../harness/p-values.js';
-import { table as markdown } from '../harness/part-text.js';
+import { table as markdown } from '../harness/text.js';
 import { ALPHA, leastSpread } from './verdict.js';
 
 const [MARGIN, EPISODES, STUDIES] = [0.02, 192, 4000];

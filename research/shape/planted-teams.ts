@@ -17,7 +17,7 @@ import { z } from 'zod';
 import { agent, choiceTable, defineRecipe, defineTeam, frozen, oneOf, type RecipeDefinition } from '../../src/index.js';
 import { fillTables } from '../harness/fill-tables.js';
 import { oneSidedP } from '../harness/p-values.js';
-import { table as markdown } from '../harness/part-text.js';
+import { table as markdown } from '../harness/text.js';
 import { type Study, type StudyOptions, studyOf } from './study.js';
 import { ALPHA, leastSpread } from './verdict.js';
 

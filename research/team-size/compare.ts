@@ -11,7 +11,7 @@ import { compare } from '../harness/analysis.js';
 import { evaluationsOf } from '../harness/evaluations-of.js';
 import { fillTables } from '../harness/fill-tables.js';
 import { holm } from '../harness/p-values.js';
-import { table } from '../harness/part-text.js';
+import { table } from '../harness/text.js';
 import { crew } from './crew.js';
 
 const SEEDS = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20];

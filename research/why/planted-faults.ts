@@ -14,7 +14,7 @@ import { agent, defineRecipe, defineTeam, oneOf, type Trace, tinyDecoder, train,
 import type { RandomStream } from '../../src/public/tasks.js';
 import { correlation } from '../harness/analysis.js';
 import { fillTables } from '../harness/fill-tables.js';
-import { table } from '../harness/part-text.js';
+import { table } from '../harness/text.js';
 import { type Why, why } from './why.js';
 
 /** The letters that questions name, and for each of them the letter that is often said in its place. */

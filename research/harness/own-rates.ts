@@ -1,0 +1,190 @@
+/** Ways of learning that are compared at rates of their own, which the other half of the seeds chooses. */
+import { mean } from '@drmas/engine/math';
+import {
+  type Comparison,
+  compare,
+  curveScore,
+  LARGEST_P,
+  lastScore,
+  type PartResults,
+  scoreAt,
+  slopeOf,
+} from './analysis.js';
+import type { OwnRates, Regime } from './declaration.js';
+import { holm } from './p-values.js';
+import type { TrainResult } from './stored-result.js';
+import { differs, exactText, gainText, slopeText, table } from './text.js';
+
+type Pair = readonly [string, string];
+type Score = (regime: Regime, run: TrainResult) => number;
+
+/** A run at the rate that the seeds of the other parity choose for its arm. */
+export interface ChosenRun {
+  readonly seed: number;
+  readonly rate: number;
+  readonly run: TrainResult;
+}
+
+/** The runs of each arm at its cross-fitted rate, seed by seed. */
+export type Fitted = Readonly<Record<string, readonly ChosenRun[]>>;
+
+/**
+ * Chooses the rates: on the odd seeds an arm has the rate with the highest mean of the whole curve over the even seeds,
+ * and the reverse. The smaller rate wins a tie.
+ * @returns undefined unless all runs of the part are there
+ */
+export function crossFitted(results: PartResults, own: OwnRates): Fitted | undefined {
+  const regime = regimeOf(results);
+  const { seeds } = results.part;
+  const ascending = own.rates.toSorted((a, b) => a - b);
+  const at = (arm: string, rate: number) => runsBySeed(results, own, arm, rate);
+  if (own.arms.some((arm) => ascending.some((rate) => at(arm, rate).size < seeds.length))) return undefined;
+
+  const chosenBy = (arm: string, parity: number): number => {
+    const choosing = seeds.filter((seed) => seed % 2 === parity);
+    const scores = ascending.map((rate) => {
+      const runs = at(arm, rate);
+      return mean(choosing.map((seed) => curveScore(regime, runs.get(seed) as TrainResult)));
+    });
+    return ascending[scores.indexOf(Math.max(...scores))] as number;
+  };
+  return Object.fromEntries(
+    own.arms.map((arm) => {
+      const [ofEven, ofOdd] = [chosenBy(arm, 1), chosenBy(arm, 0)];
+      const chosen = seeds.map((seed): ChosenRun => {
+        const rate = seed % 2 === 0 ? ofEven : ofOdd;
+        return { seed, rate, run: at(arm, rate).get(seed) as TrainResult };
+      });
+      return [arm, chosen];
+    }),
+  );
+}
+
+/** The first arm minus the second over the seeds, each at its cross-fitted rate. */
+export function fittedDifference(regime: Regime, fitted: Fitted, [one, other]: Pair, score: Score): Comparison {
+  const scores = (arm: string) => (fitted[arm] ?? []).map(({ run }) => score(regime, run));
+  const others = scores(other);
+  return compare(scores(one).map((value, i) => value - (others[i] as number)));
+}
+
+/** The first arm minus the second over the whole curve, at one rate for both. */
+export function differenceAt(results: PartResults, own: OwnRates, pair: Pair, rate: number): Comparison {
+  return compare([...gainsAt(results, own, pair, rate).values()], results.part.seeds.length);
+}
+
+/** The slope of a difference at equal rates on the logarithm of the rate, to base 10: one slope a seed. */
+export function slopeOnRate(results: PartResults, own: OwnRates, pair: Pair): Comparison {
+  const gains = own.rates.map((rate) => ({ x: Math.log10(rate), of: gainsAt(results, own, pair, rate) }));
+  const slopes = results.part.seeds.flatMap((seed) => {
+    const places = gains.map(({ x, of }) => ({ x, y: of.get(seed) ?? Number.NaN }));
+    return places.some(({ y }) => Number.isNaN(y)) ? [] : (slopeOf(places) ?? []);
+  });
+  return compare(slopes, results.part.seeds.length);
+}
+
+const regimeOf = (results: PartResults): Regime => results.part.regimes[0] as Regime;
+
+function runsBySeed(results: PartResults, { variantAt }: OwnRates, arm: string, rate: number) {
+  const variant = results.variant(variantAt(arm, rate));
+  const found = results.part.seeds.flatMap((seed) => {
+    const run = results.train(regimeOf(results), variant, seed);
+    return run === undefined ? [] : [[seed, run] as const];
+  });
+  return new Map(found);
+}
+
+/** The difference of the whole curve of each seed that has both runs. */
+function gainsAt(results: PartResults, own: OwnRates, [one, other]: Pair, rate: number): ReadonlyMap<number, number> {
+  const others = runsBySeed(results, own, other, rate);
+  const gains = [...runsBySeed(results, own, one, rate)].flatMap(([seed, run]) => {
+    const against = others.get(seed);
+    const score = (of: TrainResult) => curveScore(regimeOf(results), of);
+    return against === undefined ? [] : [[seed, score(run) - score(against)] as const];
+  });
+  return new Map(gains);
+}
+
+/**
+ * A primary comparison in words, with its p after Holm.
+ * @throws RangeError if the plan does not declare it
+ */
+export function fittedText(results: PartResults, own: OwnRates, [one, other]: Pair): string {
+  const fitted = crossFitted(results, own);
+  if (fitted === undefined) return 'nothing yet';
+  const wholes = own.primary.map((pair) => fittedDifference(regimeOf(results), fitted, pair, curveScore));
+  const place = own.primary.findIndex((pair) => pair[0] === one && pair[1] === other);
+  const whole = wholes[place];
+  if (whole === undefined) throw new RangeError(`${results.part.id} does not compare ${one} with ${other}`);
+  return `${gainText(whole)} (by Holm ${exactText(holm(wholes.map(({ p }) => p))[place] ?? 1)})`;
+}
+
+/** The claims of a part with own rates, its comparisons at equal rates and the scores of the arms, as Markdown. */
+export function ownRatesText(results: PartResults, own: OwnRates): string[] {
+  const fitted = crossFitted(results, own);
+  const named = own.primary.map((pair) => ({ pair, name: pairName(pair) }));
+  const equalRates = own.rates.map((rate) => [
+    String(rate),
+    ...named.map(({ pair }) => gainText(differenceAt(results, own, pair, rate))),
+  ]);
+  const slopes = named.map(({ pair }) => slopeText(slopeOnRate(results, own, pair)));
+  return [
+    fitted === undefined
+      ? 'When all runs are there, each arm gets its rate and this page gets the comparisons that the plan declares.'
+      : claimsTable(regimeOf(results), fitted, own),
+    'At equal rates, of the whole curve, not adjusted; the slope is for ten times the rate:',
+    table(['rate', ...named.map(({ name }) => name)], [...equalRates, ['slope', ...slopes]]),
+    armsTable(results, own),
+  ];
+}
+
+const pairName = ([one, other]: Pair) => `\`${one}\` minus \`${other}\``;
+
+/** One row a primary comparison, each arm at its cross-fitted rate. */
+function claimsTable(regime: Regime, fitted: Fitted, { primary, equivalent }: OwnRates): string {
+  const compared = primary.map((pair) => ({ pair, whole: fittedDifference(regime, fitted, pair, curveScore) }));
+  const adjusted = holm(compared.map(({ whole }) => whole.p));
+  const rates = (arm: string) =>
+    [1, 0].map((parity) => fitted[arm]?.find(({ seed }) => seed % 2 === parity)?.rate).join(' and ');
+  const rows = compared.map(({ pair, whole }, i) => {
+    const { low = Number.NaN, high = Number.NaN } = whole.interval ?? {};
+    const isSame = pair.join() === equivalent.pair.join() && low >= -equivalent.within && high <= equivalent.within;
+    return [
+      pairName(pair),
+      pair.map(rates).join('; '),
+      gainText(whole),
+      `${whole.better} of ${whole.pairs}`,
+      exactText(adjusted[i] ?? 1),
+      isSame ? 'equivalent' : (adjusted[i] ?? 1) > LARGEST_P ? 'no difference shown' : differs(whole),
+      gainText(fittedDifference(regime, fitted, pair, lastScore)),
+    ];
+  });
+  const head = ['arms', 'rates on odd and even seeds', 'whole curve', 'better in', 'p after Holm', 'shown'];
+  return table([...head, 'last evaluation'], rows);
+}
+
+/** A run that ends below its own start plus this share has not learnt. */
+const LEARNT = 0.1;
+
+/** One row an arm and rate: its scores, and the runs that have not learnt. */
+function armsTable(results: PartResults, own: OwnRates): string {
+  const regime = regimeOf(results);
+  const level = (scores: readonly number[]) => (scores.length === 0 ? '-' : (100 * mean(scores)).toFixed(1));
+  const rows = own.arms.flatMap((arm) =>
+    own.rates.map((rate) => {
+      const runs = [...runsBySeed(results, own, arm, rate).values()];
+      const starts = runs.map(({ curve: [first] }) => (first === undefined ? Number.NaN : scoreAt(regime, first)));
+      const ends = runs.map((run) => lastScore(regime, run));
+      const unlearnt = ends.filter((end, i) => end < (starts[i] as number) + LEARNT).length;
+      return [
+        `\`${arm}\``,
+        String(rate),
+        level(starts),
+        level(runs.map((run) => curveScore(regime, run))),
+        level(ends),
+        `${unlearnt} of ${runs.length}`,
+      ];
+    }),
+  );
+  const below = `ends below its start plus ${100 * LEARNT} points`;
+  return table(['arm', 'rate', 'start', 'whole curve', 'last evaluation', below], rows);
+}
