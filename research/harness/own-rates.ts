@@ -104,18 +104,42 @@ function gainsAt(results: PartResults, own: OwnRates, [one, other]: Pair, rate: 
   return new Map(gains);
 }
 
+/** A primary comparison over the whole curve, each arm at its cross-fitted rate. */
+export interface Claim {
+  readonly pair: Pair;
+  readonly whole: Comparison;
+  /** The exact p of `whole`, adjusted by Holm over the primary comparisons. */
+  readonly p: number;
+  readonly verdict: 'higher' | 'lower' | 'equivalent' | 'no difference shown';
+}
+
+/** The primary comparisons. @returns undefined unless all runs of the part are there */
+export function claimsOf(results: PartResults, own: OwnRates): Claim[] | undefined {
+  const fitted = crossFitted(results, own);
+  return fitted === undefined ? undefined : claimsOfFitted(regimeOf(results), fitted, own);
+}
+
+function claimsOfFitted(regime: Regime, fitted: Fitted, { primary, equivalent }: OwnRates): Claim[] {
+  const wholes = primary.map((pair) => fittedDifference(regime, fitted, pair, curveScore));
+  const adjusted = holm(wholes.map(({ p }) => p));
+  return wholes.map((whole, i): Claim => {
+    const [pair, p] = [primary[i] as Pair, adjusted[i] as number];
+    const { low = Number.NaN, high = Number.NaN } = whole.interval ?? {};
+    const isSame = pair.join() === equivalent.pair.join() && low >= -equivalent.within && high <= equivalent.within;
+    return { pair, whole, p, verdict: isSame ? 'equivalent' : p > LARGEST_P ? 'no difference shown' : differs(whole) };
+  });
+}
+
 /**
  * A primary comparison in words, with its p after Holm.
  * @throws RangeError if the plan does not declare it
  */
 export function fittedText(results: PartResults, own: OwnRates, [one, other]: Pair): string {
-  const fitted = crossFitted(results, own);
-  if (fitted === undefined) return 'nothing yet';
-  const wholes = own.primary.map((pair) => fittedDifference(regimeOf(results), fitted, pair, curveScore));
-  const place = own.primary.findIndex((pair) => pair[0] === one && pair[1] === other);
-  const whole = wholes[place];
-  if (whole === undefined) throw new RangeError(`${results.part.id} does not compare ${one} with ${other}`);
-  return `${gainText(whole)} (by Holm ${exactText(holm(wholes.map(({ p }) => p))[place] ?? 1)})`;
+  const claims = claimsOf(results, own);
+  if (claims === undefined) return 'nothing yet';
+  const claim = claims.find(({ pair }) => pair[0] === one && pair[1] === other);
+  if (claim === undefined) throw new RangeError(`${results.part.id} does not compare ${one} with ${other}`);
+  return `${gainText(claim.whole)} (by Holm ${exactText(claim.p)})`;
 }
 
 /** The claims of a part with own rates, its comparisons at equal rates and the scores of the arms, as Markdown. */
@@ -139,25 +163,19 @@ export function ownRatesText(results: PartResults, own: OwnRates): string[] {
 
 const pairName = ([one, other]: Pair) => `\`${one}\` minus \`${other}\``;
 
-/** One row a primary comparison, each arm at its cross-fitted rate. */
-function claimsTable(regime: Regime, fitted: Fitted, { primary, equivalent }: OwnRates): string {
-  const compared = primary.map((pair) => ({ pair, whole: fittedDifference(regime, fitted, pair, curveScore) }));
-  const adjusted = holm(compared.map(({ whole }) => whole.p));
+/** One row a primary comparison. */
+function claimsTable(regime: Regime, fitted: Fitted, own: OwnRates): string {
   const rates = (arm: string) =>
     [1, 0].map((parity) => fitted[arm]?.find(({ seed }) => seed % 2 === parity)?.rate).join(' and ');
-  const rows = compared.map(({ pair, whole }, i) => {
-    const { low = Number.NaN, high = Number.NaN } = whole.interval ?? {};
-    const isSame = pair.join() === equivalent.pair.join() && low >= -equivalent.within && high <= equivalent.within;
-    return [
-      pairName(pair),
-      pair.map(rates).join('; '),
-      gainText(whole),
-      `${whole.better} of ${whole.pairs}`,
-      exactText(adjusted[i] ?? 1),
-      isSame ? 'equivalent' : (adjusted[i] ?? 1) > LARGEST_P ? 'no difference shown' : differs(whole),
-      gainText(fittedDifference(regime, fitted, pair, lastScore)),
-    ];
-  });
+  const rows = claimsOfFitted(regime, fitted, own).map(({ pair, whole, p, verdict }) => [
+    pairName(pair),
+    pair.map(rates).join('; '),
+    gainText(whole),
+    `${whole.better} of ${whole.pairs}`,
+    exactText(p),
+    verdict,
+    gainText(fittedDifference(regime, fitted, pair, lastScore)),
+  ]);
   const head = ['arms', 'rates on odd and even seeds', 'whole curve', 'better in', 'p after Holm', 'shown'];
   return table([...head, 'last evaluation'], rows);
 }

@@ -14,8 +14,9 @@ import {
   slopeOnDose,
 } from '../harness/analysis.js';
 import { blindPredictions, isTrusted } from '../harness/blind.js';
-import type { Part, Question } from '../harness/declaration.js';
+import type { OwnRates, Part, Question } from '../harness/declaration.js';
 import { slopeOnOverlap } from '../harness/mechanism.js';
+import { type Claim, claimsOf, differenceAt } from '../harness/own-rates.js';
 import { holm } from '../harness/p-values.js';
 import { JOINED } from '../harness/plan-dates.js';
 import { collapsesOf, hasCollapsed, neverRose } from '../harness/stability.js';
@@ -543,16 +544,59 @@ const catchUpRepair: Plan = {
   },
 };
 
-/** A plan whose rule this file does not judge: it says how many of its runs are there. */
-const counted = (name: string, predicted: string): Plan => ({
+/** What a plan with own rates predicts: ranges in points, of the whole curve. */
+interface OwnRatesPrediction {
+  /** Of `drmas` minus `grpo` at equal rates, by rate. */
+  readonly equal: Readonly<Record<string, readonly [number, number]>>;
+  /** Of each primary comparison, in the plan's order, and its verdict if the plan predicts one. */
+  readonly primary: readonly { readonly range?: readonly [number, number]; readonly verdict?: Claim['verdict'] }[];
+}
+
+/** A plan of four estimators, each at its own rate. It is judged when all of its runs are there. */
+export const ownRatesPlan = (name: string, { equal, primary }: OwnRatesPrediction): Plan => ({
   name,
   outcomes(stored) {
-    const parts = stored.questions.find(({ id }) => id === name)?.parts.map(({ id }) => id) ?? [];
-    const open = unfinished(stored, parts, predicted);
-    return open ?? [{ predicted, found: 'all runs are stored', verdict: 'not judged here' }];
+    const id = `${name}-runs`;
+    const open = unfinished(stored, [id], 'Each estimator at its own rate on a pretrained model');
+    if (open !== undefined) return open;
+    const of = resultsOf(stored, id);
+    const own = of.part.ownRates as OwnRates;
+    const lies = ({ mean: centre }: Comparison, [low, high]: readonly [number, number]) =>
+      100 * centre >= low && 100 * centre <= high;
+    const text = ([low, high]: readonly [number, number]) => `${low} to ${high} points`;
+    const atRates = Object.entries(equal).map(([rate, range]) => ({
+      range,
+      found: differenceAt(of, own, ['drmas', 'grpo'], Number(rate)),
+    }));
+    const claims = claimsOf(of, own) ?? [];
+    return [
+      {
+        predicted: `\`drmas\` minus \`grpo\` at ${listed(Object.entries(equal).map(([rate, range]) => `${rate}: ${text(range)}`))}`,
+        found: listed(atRates.map(({ found }) => points(found.mean))),
+        verdict: held(atRates.every(({ range, found }) => lies(found, range))),
+      },
+      ...claims.map(({ pair, whole, verdict }, i) => {
+        const { range, verdict: expected } = primary[i] ?? {};
+        const wanted = [...(range === undefined ? [] : [text(range)]), ...(expected === undefined ? [] : [expected])];
+        return {
+          predicted: `Each at its rate, \`${pair.join('` minus `')}\`: ${wanted.join(', ')}`,
+          found: `${shortText(whole)}, ${verdict}`,
+          verdict: held((range === undefined || lies(whole, range)) && (expected ?? verdict) === verdict),
+        };
+      }),
+    ];
   },
 });
-const ownRates = counted('own-rates', 'Pretrained, each at its own rate: no gain of `drmas` over `grpo` is shown');
+
+const ownRates = ownRatesPlan('own-rates', {
+  equal: { '0.0001': [0, 6], '0.0003': [1, 7] },
+  primary: [{ range: [-1, 6], verdict: 'no difference shown' }, { verdict: 'equivalent' }, { range: [-6, 2] }],
+});
+
+const stories = ownRatesPlan('stories', {
+  equal: { '0.0001': [-4, 4], '0.0003': [-4, 4], '0.001': [-4, 4] },
+  primary: [{ range: [-3, 3], verdict: 'no difference shown' }, { range: [-4, 4] }, { range: [-5, 5] }],
+});
 
 const defaults: Plan = {
   name: 'defaults',
@@ -771,7 +815,7 @@ const shape = (name: string): Plan => ({
 
 const ABOUT_MEANS: readonly Plan[] = [
   ...[words, league, baseline, blind, catchUp, size, mechanism, tuned, paper, collapse],
-  ...[catchUpRepair, ownRates, defaults],
+  ...[catchUpRepair, ownRates, stories, defaults],
 ];
 const OTHERS: readonly Plan[] = [
   ...[creditbench, lemma, smallGroups, losses, sums, trunk, pools, pools2, why, why2, stopping, decisions],

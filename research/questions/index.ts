@@ -40,11 +40,13 @@ import {
   SHORT_SWEEP_SEEDS,
   SIZE_SEEDS,
   SIZES,
+  STORIES_SEEDS,
   SUMS_SEEDS,
   SWEEP_SEEDS,
   searchModels,
   shipped,
   sized,
+  stories,
   sums,
   TRUNK_SEEDS,
   TUNED_SEEDS,
@@ -658,6 +660,22 @@ const ownRates: Question = {
   ],
 };
 
+/** A pretrained team that was not built for the effect: research/plans/stories.md. */
+const unbuilt: Question = {
+  id: 'stories',
+  heading: 'A pretrained team that was not built for the effect',
+  asks: 'Does an estimator matter for a solver and a verifier who share one reward?',
+  parts: [
+    part('stories-runs', 'A solver and a verifier on SmolLM2-135M-Instruct at three rates', {
+      regimes: [stories],
+      variants: OWN_RATES.flatMap((rate) => OWN_RATES_ARMS.map((variant) => at(variant, rate))),
+      baseline: at(grpo, OWN_RATES[1] as number).id,
+      seeds: STORIES_SEEDS,
+      ownRates: ownRatesOf(OWN_RATES),
+    }),
+  ],
+};
+
 /** The rate of each way of learning `sums`: its highest in the sweep. */
 const SUMS_CHOSEN: Readonly<Record<string, number>> = { grpo: 1e-3, rejection: 1e-3, supervised: 3e-3 };
 const SUMS_RATES = [3e-4, 1e-3, 3e-3];
@@ -1052,6 +1070,7 @@ export const questions: readonly Question[] = [
   lemma,
   pretrained,
   ownRates,
+  unbuilt,
   alone,
   league,
   tuned,

@@ -125,6 +125,9 @@ export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, ind
 /** Twenty pairs of an experiment on a pretrained model (research/plans/own-rates.md). */
 export const OWN_RATES_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 211 + index);
 
+/** Ten pairs of a pretrained team that was not built for the effect (research/plans/stories.md). */
+export const STORIES_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 241 + index);
+
 /** Eight pairs that are timed to a success (research/plans/catch-up-repair.md). */
 export const CATCH_UP_REPAIR_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 231 + index);
 
@@ -452,4 +455,14 @@ export const wordsOwnRates: Regime = {
   ...words,
   id: 'own-rates',
   set: [...words.set, 'evaluation.samples=8'],
+};
+/** The shipped solver and verifier on a pretrained model (research/plans/stories.md). */
+export const stories: Regime = {
+  id: 'stories',
+  recipe: 'research/regimes/stories.ts',
+  set: ['training.keepEpisodes=false'],
+  policies: ['solver', 'verifier'],
+  agent: 'solver',
+  score: 'team',
+  model: SMOLLM2,
 };

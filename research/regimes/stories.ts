@@ -1,7 +1,7 @@
 /**
- * The shipped team of a solver and a verifier on small stories with numbers ("Tom has 7 apples. Mia gives him 5 more. How
- * many apples does Tom have now?"), on a pretrained model: research/plans/stories.md. Nothing in it was built for an
- * effect of an estimator: both agents are called in each episode and share the team's reward.
+ * The shipped team of a solver and a verifier on small stories with numbers ("Tom has 7 apples. Mia gives him 5 more.
+ * How many apples does Tom have now?"), on a pretrained model: research/plans/stories.md. Nothing in it was built for
+ * an effect of an estimator: both agents are called in each episode and share the team's reward.
  */
 import { assistant, checkpoint, defineRecipe, lora, solverVerifier, type TaskSource, type Trace, user } from 'drmas';
 
