@@ -1,7 +1,6 @@
 import type { RunStarted } from '@drmas/engine/events';
 import { isOtherModel, type ModelSpec, modelKindOf } from '@drmas/engine/model';
-import type { Recipe } from '../../method/recipe.js';
-import { lossSettings } from '../../method/recipe.js';
+import { lossSettings, type Recipe } from '../../method/recipe.js';
 import { duration, grouped, table, wrap } from './text-layout.js';
 
 export function startLines(recipe: Recipe, started: RunStarted, runPath: string, width: number): string[] {

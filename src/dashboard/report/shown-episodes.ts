@@ -3,8 +3,7 @@
 import { isObject } from '@drmas/engine/errors';
 import { mean } from '@drmas/engine/math';
 import { messageText, responseTokens, turnText } from '@drmas/engine/nouns';
-import type { StoredEpisode } from '../../method/store.js';
-import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt } from '../../method/store.js';
+import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt, type StoredEpisode } from '../../method/store.js';
 import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn, taskTitle } from '../../runs/analysis.js';
 
 /** Shorter texts may occur in a message by chance. */

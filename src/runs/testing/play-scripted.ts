@@ -4,8 +4,7 @@ import type { Episode } from '@drmas/engine/nouns';
 import { type ToolFormatName, toolFormat } from '@drmas/engine/tool-calls';
 import { rolloutContext } from '../../gateway/rollouts.js';
 import type { Agents, Team } from '../../teams/index.js';
-import type { RolloutContext } from '../../teams/rollout.js';
-import { EpisodeFailure, inProcessExecutor } from '../../teams/rollout.js';
+import { EpisodeFailure, inProcessExecutor, type RolloutContext } from '../../teams/rollout.js';
 import { type Script, type ScriptedSampler, scriptedSampler } from './scripted-sampler.js';
 
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 16 };

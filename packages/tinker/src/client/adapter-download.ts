@@ -44,9 +44,6 @@ export async function downloadAdapter(
         attention: adapter.targets.includes('q'),
         feedForward: adapter.targets.includes('gate'),
       },
-      idempotent: false,
-      extended: false,
-      onRecovery: () => {},
     });
     await model.replace(saved, { optimizer: false });
     const snapshot = await model.submit('save_weights_for_sampler', { path: 'export' }, { repeatable: false });

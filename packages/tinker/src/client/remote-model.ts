@@ -1,5 +1,6 @@
+import type { z } from 'zod';
 import { doneAnswer, modelAnswer, savedAnswer } from './wire/answers.js';
-import type { Submitted, TinkerClient } from './wire/tinker-client.js';
+import type { Repetition, Submitted, TinkerClient } from './wire/tinker-client.js';
 import { isKind, TinkerError } from './wire/tinker-failure.js';
 
 export interface RemoteModelSpec {
@@ -25,11 +26,11 @@ export interface RemoteModelOptions {
   readonly name: string;
   readonly spec: RemoteModelSpec;
   /** The server runs a request once, even if it is sent again with the same number. */
-  readonly idempotent: boolean;
+  readonly idempotent?: boolean;
   /** The server accepts fields that the protocol lacks. */
-  readonly extended: boolean;
+  readonly extended?: boolean;
   /** Receives a message if the model was lost, with the outcome of its recovery. */
-  readonly onRecovery: (message: string) => void;
+  readonly onRecovery?: (message: string) => void;
 }
 
 /** The most recoveries of a lost model in a row, without an update in between. */
@@ -89,8 +90,8 @@ export class RemoteModel {
    * @param repeatable A second run does no harm. Other requests are sent again only if the server knows their numbers.
    * @throws TinkerError `fate-unknown` when the request may have arrived and cannot be sent again
    */
-  async submit(path: string, body: object, { repeatable }: { readonly repeatable: boolean }): Promise<Submitted> {
-    const { client, idempotent } = this.#options;
+  async submit(path: string, body: object, { repeatable = true }: Repetition = {}): Promise<Submitted> {
+    const { client, idempotent = false } = this.#options;
     const request = { model_id: this.#id, ...body, seq_id: ++this.#sequence, type: path };
     try {
       return await client.submit(path, request, { repeatable: repeatable || idempotent });
@@ -101,6 +102,11 @@ export class RemoteModel {
         `${path} of policy '${this.name}' may have arrived, and this server would run it twice: ${error.message}`,
       );
     }
+  }
+
+  /** Sends a repeatable request and awaits its result. The caller has its turn. */
+  async finish<S extends z.ZodType>(path: string, body: object, schema: S): Promise<z.output<S>> {
+    return (await this.submit(path, body)).result(schema);
   }
 
   /**
@@ -163,7 +169,7 @@ export class RemoteModel {
     this.updates = saved?.updates ?? 0;
     this.generation++;
     const since = updates - this.updates;
-    onRecovery(
+    onRecovery?.(
       `policy '${name}' was made again from ${saved === undefined ? 'its first weights' : `the weights saved after update ${saved.updates}`}` +
         `${since > 0 ? `; ${since} update${since === 1 ? ' is' : 's are'} lost` : ''}: ${reason.message}`,
     );
@@ -177,7 +183,7 @@ export class RemoteModel {
       () => {
         label = `drmas-${this.name.replaceAll(/[^A-Za-z0-9_-]/g, '-')}-${crypto.randomUUID().slice(0, 8)}`;
         updates = this.updates;
-        return this.submit('save_weights', { path: label }, { repeatable: true });
+        return this.submit('save_weights', { path: label });
       },
       async (submitted) => {
         const { path } = await submitted.result(savedAnswer);
@@ -218,12 +224,7 @@ export class RemoteModel {
   async unload(): Promise<void> {
     const { client } = this.#options;
     try {
-      const submitted = await client.submit(
-        'unload_model',
-        { model_id: this.#id, type: 'unload_model' },
-        { repeatable: true },
-      );
-      await submitted.result(doneAnswer);
+      await client.finish('unload_model', { model_id: this.#id, type: 'unload_model' }, doneAnswer);
     } catch (error) {
       if (!(error instanceof TinkerError)) throw error;
     }
@@ -233,24 +234,14 @@ export class RemoteModel {
     const { client, spec, extended } = this.#options;
     const { baseModel, rank, alpha, seed, attention, feedForward } = spec;
     this.#session = await client.session(unlike);
-    const submitted = await client.submit(
-      'create_model',
-      {
-        session_id: this.#session,
-        model_seq_id: client.nextModel(),
-        base_model: baseModel,
-        lora_config: {
-          rank,
-          seed,
-          train_attn: attention,
-          train_mlp: feedForward,
-          train_unembed: false,
-          ...(extended && { alpha }),
-        },
-        type: 'create_model',
-      },
-      { repeatable: true },
-    );
+    const targets = { train_attn: attention, train_mlp: feedForward, train_unembed: false };
+    const submitted = await client.submit('create_model', {
+      session_id: this.#session,
+      model_seq_id: client.nextModel(),
+      base_model: baseModel,
+      lora_config: { rank, seed, ...targets, ...(extended && { alpha }) },
+      type: 'create_model',
+    });
     const { model_id, lora_config } = await submitted.result(modelAnswer);
     this.alpha = lora_config?.alpha ?? undefined;
     this.#id = model_id ?? submitted.modelId ?? submitted.id;
@@ -258,7 +249,6 @@ export class RemoteModel {
   }
 
   async #load(path: string, optimizer: boolean): Promise<void> {
-    const submitted = await this.submit('load_weights', { path, optimizer }, { repeatable: true });
-    await submitted.result(doneAnswer);
+    await this.finish('load_weights', { path, optimizer }, doneAnswer);
   }
 }

@@ -63,7 +63,7 @@ export class RemoteSampler {
     const { path, sampling_session_id } = await model.request(
       () => {
         state = { generation: model.generation, updates: model.updates };
-        return model.submit('save_weights_for_sampler', { sampling_session_seq_id: number }, { repeatable: true });
+        return model.submit('save_weights_for_sampler', { sampling_session_seq_id: number });
       },
       (submitted) => submitted.result(savedAnswer),
     );
@@ -162,8 +162,7 @@ export class RemoteSampler {
       },
       type: 'sample',
     };
-    const submitted = await client.submit('asample', body, { repeatable: true });
-    const answer = await submitted.result(sampleAnswer);
+    const answer = await client.finish('asample', body, sampleAnswer);
     const { tokens, logprobs, stopped } = checkedSample(answer, request, limits, { server: url, policy: model.name });
     return {
       tokens,

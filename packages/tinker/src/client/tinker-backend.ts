@@ -12,8 +12,7 @@ import { readBase } from './remote-base.js';
 import { RemoteModel, type RemoteModelSpec } from './remote-model.js';
 import { type Connection, type RemoteParts, RemotePolicy, remoteParts } from './remote-policy.js';
 import { describeProfile, gradientPath, knownProfile, type ServerProfile } from './server-profile.js';
-import type { TinkerSpec } from './tinker-spec.js';
-import { tinkerSchema } from './tinker-spec.js';
+import { type TinkerSpec, tinkerSchema } from './tinker-spec.js';
 import { defaultTiming, type Timing } from './wire/http.js';
 import { TinkerClient } from './wire/tinker-client.js';
 

@@ -1,5 +1,4 @@
-import type { Heads } from '@drmas/engine/kernels';
-import { createReferenceKernels, linearOntoByCalls } from '@drmas/engine/kernels';
+import { type Heads, createReferenceKernels, linearOntoByCalls } from '@drmas/engine/kernels';
 import { RandomStream } from '@drmas/engine/math';
 import type { DeviceKernels } from './device-kernels.js';
 import type { DeviceFloats, DeviceIntegers } from './device-memory.js';

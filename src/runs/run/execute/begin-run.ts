@@ -16,8 +16,7 @@ import {
   type TrainingRun,
 } from '../../../method/index.js';
 import type { Recipe } from '../../../method/recipe.js';
-import type { RunDirectory } from '../../../method/store.js';
-import { REFERENCES } from '../../../method/store.js';
+import { REFERENCES, type RunDirectory } from '../../../method/store.js';
 import type { OpenBackend } from '../open/open-backends.js';
 import { openRun, publishAll } from '../open/open-run.js';
 

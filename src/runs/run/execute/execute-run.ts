@@ -2,8 +2,7 @@
 import type { RunFinished } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
 import { commitsOf, saveCheckpoint } from '../../../method/checkpoints.js';
-import type { Tasks } from '../../../method/index.js';
-import { goesOnAfter, trainTeam } from '../../../method/index.js';
+import { goesOnAfter, type Tasks, trainTeam } from '../../../method/index.js';
 import type { Recipe } from '../../../method/recipe.js';
 import type { Checkpoint, RunDirectory } from '../../../method/store.js';
 import type { OpenBackend } from '../open/open-backends.js';

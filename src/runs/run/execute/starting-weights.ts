@@ -1,8 +1,7 @@
 /** The weights for a study: the weights before reinforcement, or a checkpoint's. */
 import { EVENT_VERSION, type Warmup } from '@drmas/engine/events';
 import { loadCheckpoint, type WarmStartLog, warmStart } from '../../../method/checkpoints.js';
-import type { OpenRun } from '../../../method/index.js';
-import { firstProgress, type Progress } from '../../../method/index.js';
+import { firstProgress, type OpenRun, type Progress } from '../../../method/index.js';
 import type { Recipe } from '../../../method/recipe.js';
 import type { Checkpoint } from '../../../method/store.js';
 

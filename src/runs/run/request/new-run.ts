@@ -2,11 +2,9 @@
 import { basename } from 'node:path';
 import { RecipeError, suggestion } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
-import type { RecipeDefinition } from '../../../method/recipe.js';
-import { agentProfiles, type Recipe, recipeJson } from '../../../method/recipe.js';
+import { agentProfiles, type Recipe, type RecipeDefinition, recipeJson } from '../../../method/recipe.js';
 import { codeOf, isRecipeFile, type LoadedRecipe, loadRecipe, withLossModules } from '../../../method/recipe-files.js';
-import type { RunRecord } from '../../../method/store.js';
-import { runsBeside } from '../../../method/store.js';
+import { type RunRecord, runsBeside } from '../../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../../composition/resolve-recipe.js';
 import { purposeOf } from '../checks/backend-checks.js';
 

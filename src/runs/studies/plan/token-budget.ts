@@ -2,8 +2,7 @@
 
 import { playedTokens, priced, type TokenCount } from '@drmas/engine/host';
 import type { Episode } from '@drmas/engine/nouns';
-import type { PlannedRollouts } from '../../../method/index.js';
-import { wantedSignals } from '../../../method/index.js';
+import { type PlannedRollouts, wantedSignals } from '../../../method/index.js';
 import { pricesOf, type Recipe } from '../../../method/recipe.js';
 
 /** An agent's calls and tokens in an episode, on average. */

@@ -44,7 +44,7 @@ export class ProbedModel {
   /** The norm of a batch's gradient, undefined if the server reports none, and the loss, NaN if it reports none. */
   async measure(inputs: readonly PassInput[]): Promise<{ readonly norm: number | undefined; readonly loss: number }> {
     const passes = await sendPasses(this.model, inputs);
-    const step = await this.model.submit('optim_step', { adam_params: { learning_rate: 0 } }, { repeatable: true });
+    const step = await this.model.submit('optim_step', { adam_params: { learning_rate: 0 } });
     let loss = 0;
     for (const pass of passes) {
       const { metrics } = await pass.result(passAnswer);
@@ -56,8 +56,7 @@ export class ProbedModel {
   /** A sampling session on a snapshot of the present weights, which is given a name if there is one. */
   async snapshot(name?: string): Promise<string> {
     const body = name === undefined ? { sampling_session_seq_id: this.client.nextSampler() } : { path: name };
-    const submitted = await this.model.submit('save_weights_for_sampler', body, { repeatable: true });
-    const { sampling_session_id, path } = await submitted.result(savedAnswer);
+    const { sampling_session_id, path } = await this.model.finish('save_weights_for_sampler', body, savedAnswer);
     if (typeof sampling_session_id === 'string') return sampling_session_id;
     const session = {
       session_id: await this.client.session(),
@@ -80,8 +79,7 @@ export class ProbedModel {
       prompt_logprobs: true,
       type: 'sample',
     };
-    const submitted = await this.client.submit('asample', body, { repeatable: true });
-    return submitted.result(sampleAnswer);
+    return this.client.finish('asample', body, sampleAnswer);
   }
 
   async sample(session: string, tokens: readonly number[], temperature: number, params: DrawParams = {}) {

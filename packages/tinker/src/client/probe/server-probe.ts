@@ -5,8 +5,7 @@
  * only if the server sums losses.
  */
 import { RemoteModel } from '../remote-model.js';
-import type { GradientPath } from '../server-profile.js';
-import { PROFILES, type ProfileName, type ServerProfile } from '../server-profile.js';
+import { type GradientPath, PROFILES, type ProfileName, type ServerProfile } from '../server-profile.js';
 import { passAnswer, stepAnswer } from '../wire/answers.js';
 import { datumOf, gradientPass } from '../wire/datum.js';
 import { rowsOf, score, sendPasses } from '../wire/passes.js';
@@ -23,14 +22,7 @@ export interface ProbeRequest {
 /** @throws TinkerError when the server lacks a feature that all training needs */
 export async function probeServer({ client, baseModel, rank }: ProbeRequest): Promise<ServerProfile> {
   const spec = { baseModel, rank, seed: 1, attention: true, feedForward: true };
-  const model = await RemoteModel.create({
-    client,
-    name: 'probe',
-    spec,
-    idempotent: false,
-    extended: false,
-    onRecovery: () => {},
-  });
+  const model = await RemoteModel.create({ client, name: 'probe', spec });
   try {
     const errorShape = await probeErrors(client);
     const forward = await hasForward(model);
@@ -57,7 +49,7 @@ export async function probeServer({ client, baseModel, rank }: ProbeRequest): Pr
 async function probeErrors(client: TinkerClient): Promise<ServerProfile['errorShape']> {
   try {
     const body = { model_id: 'drmas-no-such-model', adam_params: { learning_rate: 0 }, type: 'optim_step' };
-    await (await client.submit('optim_step', body, { repeatable: true })).result(stepAnswer);
+    await client.finish('optim_step', body, stepAnswer);
   } catch (error) {
     if (error instanceof TinkerError && error.shape !== undefined) return error.shape;
     throw error;
@@ -81,8 +73,8 @@ async function isIdempotent(client: TinkerClient, model: RemoteModel, forward: b
     ? (['forward', { forward_input: input }] as const)
     : (['forward_backward', { forward_backward_input: input }] as const);
   const request = { model_id: model.id, ...body, seq_id: model.takeNumber(), type: path };
-  const first = await client.submit(path, request, { repeatable: true });
-  const second = await client.submit(path, request, { repeatable: true });
+  const first = await client.submit(path, request);
+  const second = await client.submit(path, request);
   await Promise.all([first.result(passAnswer), second.result(passAnswer)]);
   return first.id === second.id;
 }
@@ -183,7 +175,7 @@ async function isolates(probed: ProbedModel, session: string, before: Float32Arr
   const adam = { learning_rate: LEARNING_RATE, beta1: 0.9, beta2: 0.95, eps: 1e-8 };
   for (let i = 0; i < 3; i++) {
     const passes = await sendPasses(model, [{ data, loss_fn: 'cross_entropy' }]);
-    const step = await model.submit('optim_step', { adam_params: adam }, { repeatable: true });
+    const step = await model.submit('optim_step', { adam_params: adam });
     await rowsOf(passes, [[{ tokens: LONG }]]);
     await step.result(stepAnswer);
   }

@@ -47,29 +47,26 @@ const weights: readonly RefereeCase[] = [
     'Weights can be loaded into a model that was trained.',
     async (bench) => {
       const { probed, saved, atSave } = await branched(bench, false);
-      const body = { path: saved.path, optimizer: false };
-      await (await probed.model.submit('load_weights', body, { repeatable: true })).result(doneAnswer);
+      await probed.model.finish('load_weights', { path: saved.path, optimizer: false }, doneAnswer);
       bench.same('after loading', await bench.score(probed, LONG), atSave);
     },
     onlyNew,
   ),
   define('weights', 'core')('unknown-weights', 'Weights that were never saved cannot be loaded.', async (bench) => {
     const { model } = await bench.model();
-    const load = () =>
-      model.submit('load_weights', { path: `tinker://${model.id}/weights/none` }, { repeatable: true });
-    await bench.refuses('unknown weights', async () => (await load()).result(doneAnswer));
+    const path = `tinker://${model.id}/weights/none`;
+    await bench.refuses('unknown weights', () => model.finish('load_weights', { path }, doneAnswer));
   }),
   define('weights')('names-are-used-once', 'A second saving under a name is refused.', async (bench) => {
     const { model } = await bench.model();
-    const save = async () =>
-      (await model.submit('save_weights', { path: 'twice' }, { repeatable: true })).result(savedAnswer);
+    const save = () => model.finish('save_weights', { path: 'twice' }, savedAnswer);
     await save();
     await bench.refuses('the same name', save);
   }),
   define('weights')('names-are-checked', 'A name with a slash is refused.', async (bench) => {
     const { model } = await bench.model();
-    const save = () => model.submit('save_weights', { path: 'referee/name' }, { repeatable: true });
-    await bench.refuses('the name referee/name', async () => (await save()).result(savedAnswer));
+    const save = () => model.finish('save_weights', { path: 'referee/name' }, savedAnswer);
+    await bench.refuses('the name referee/name', save);
   }),
 ];
 
@@ -187,8 +184,7 @@ const sampling: readonly RefereeCase[] = [
     async (bench) => {
       const { model } = await bench.model();
       const body = { sampling_session_seq_id: bench.client.nextSampler() };
-      const saved = await model.submit('save_weights_for_sampler', body, { repeatable: true });
-      const { sampling_session_id: id } = await saved.result(savedAnswer);
+      const { sampling_session_id: id } = await model.finish('save_weights_for_sampler', body, savedAnswer);
       if (typeof id !== 'string') throw new NotOffered('a path, on which a session must be opened');
       bench.holds('a session', id !== '');
     },

@@ -162,8 +162,8 @@ const logprobs: readonly RefereeCase[] = [
     'A pass without a gradient gives one log-prob for each target.',
     async (bench) => {
       const { model } = await bench.model();
-      const submitted = await model.submit('forward', { forward_input: crossEntropy(LONG) }, { repeatable: true });
-      const row = (await submitted.result(passAnswer)).loss_fn_outputs[0]?.logprobs.data ?? [];
+      const { loss_fn_outputs } = await model.finish('forward', { forward_input: crossEntropy(LONG) }, passAnswer);
+      const row = loss_fn_outputs[0]?.logprobs.data ?? [];
       const areLogprobs = row.every((logprob) => logprob !== null && logprob <= 1e-6 && logprob > -1e4);
       bench.holds(`${row.length} log-probs of at most 0`, row.length === LONG.length - 1 && areLogprobs);
     },
@@ -175,8 +175,7 @@ const logprobs: readonly RefereeCase[] = [
     async (bench) => {
       const probed = await bench.model();
       const before = await bench.score(probed, LONG);
-      const forward = await probed.model.submit('forward', { forward_input: crossEntropy(LONG) }, { repeatable: true });
-      await forward.result(passAnswer);
+      await probed.model.finish('forward', { forward_input: crossEntropy(LONG) }, passAnswer);
       await bench.update(probed, [weighed(0)], { learning_rate: 0.1, beta1: 0, beta2: 0 });
       bench.same('after an update', await bench.score(probed, LONG), before);
     },

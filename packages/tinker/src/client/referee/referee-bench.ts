@@ -88,8 +88,7 @@ export class RefereeBench {
   async model(seed = 1): Promise<ProbedModel> {
     const { client, baseModel } = this;
     const spec = { baseModel, rank: RANK, seed, attention: true, feedForward: true };
-    const options = { client, name: 'referee', spec, idempotent: false, extended: false, onRecovery: () => {} };
-    const model = await RemoteModel.create(options).catch((error: unknown) => {
+    const model = await RemoteModel.create({ client, name: 'referee', spec }).catch((error: unknown) => {
       throw isKind(error, 'refused', 'failed') ? new NoModel(error.message) : error;
     });
     this.#models.push(model);
@@ -106,7 +105,7 @@ export class RefereeBench {
   async update({ model }: ProbedModel, batches: readonly PassInput[], adam: object = {}): Promise<number | undefined> {
     const passes = await sendPasses(model, batches);
     const adam_params = { ...ADAM, ...adam };
-    const step = await model.submit('optim_step', { adam_params }, { repeatable: true });
+    const step = await model.submit('optim_step', { adam_params });
     for (const pass of passes) await pass.result(passAnswer);
     return gradientNormOf((await step.result(stepAnswer)).metrics);
   }

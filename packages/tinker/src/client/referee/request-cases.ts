@@ -62,10 +62,8 @@ const service: readonly RefereeCase[] = [
   ),
 ];
 
-const stepOf = async (model: RemoteModel, adam: object = {}) => {
-  const step = await model.submit('optim_step', { adam_params: { learning_rate: 0, ...adam } }, { repeatable: true });
-  return step.result(stepAnswer);
-};
+const stepOf = (model: RemoteModel, adam: object = {}) =>
+  model.finish('optim_step', { adam_params: { learning_rate: 0, ...adam } }, stepAnswer);
 
 const numbered = (model: RemoteModel, seq_id: number, tokens: Int32Array) => ({
   model_id: model.id,
@@ -81,8 +79,8 @@ async function inOrder(bench: RefereeBench, waits: boolean): Promise<void> {
   const pending: Submitted[] = [];
   for (let i = 0; i < 2; i++) {
     const pass = { forward_backward_input: crossEntropy(LONG) };
-    pending.push(await atOnce.model.submit('forward_backward', pass, { repeatable: true }));
-    pending.push(await atOnce.model.submit('optim_step', { adam_params: ADAM }, { repeatable: true }));
+    pending.push(await atOnce.model.submit('forward_backward', pass));
+    pending.push(await atOnce.model.submit('optim_step', { adam_params: ADAM }));
   }
   const ended = async () => {
     for (const each of pending) await each.result(doneAnswer);
@@ -102,8 +100,8 @@ const requests: readonly RefereeCase[] = [
       const once = await probed.measure([crossEntropy(LONG)]);
       const body = numbered(probed.model, probed.model.takeNumber(), LONG);
       const [first, again] = [
-        await bench.client.submit('forward_backward', body, { repeatable: true }),
-        await bench.client.submit('forward_backward', body, { repeatable: true }),
+        await bench.client.submit('forward_backward', body),
+        await bench.client.submit('forward_backward', body),
       ];
       await Promise.all([first.result(passAnswer), again.result(passAnswer)]);
       const { norm } = await probed.measure([]);
@@ -140,7 +138,7 @@ const requests: readonly RefereeCase[] = [
   define('requests', 'core')('result-twice', 'A result can be fetched a second time.', async (bench) => {
     const { model } = await bench.model();
     const body = { forward_backward_input: crossEntropy(LONG) };
-    const submitted = await model.submit('forward_backward', body, { repeatable: true });
+    const submitted = await model.submit('forward_backward', body);
     const [first, again] = [await submitted.result(passAnswer), await submitted.result(passAnswer)];
     bench.holds('the same result', JSON.stringify(first) === JSON.stringify(again));
   }),
@@ -151,7 +149,7 @@ const requests: readonly RefereeCase[] = [
       const probed = await bench.model();
       const once = await probed.measure([crossEntropy(LONG)]);
       const body = { forward_backward_input: crossEntropy(LONG) };
-      const submitted = await probed.model.submit('forward_backward', body, { repeatable: true });
+      const submitted = await probed.model.submit('forward_backward', body);
       const leaving = AbortSignal.timeout(1);
       await bench.raw('retrieve_future', JSON.stringify({ request_id: submitted.id }), leaving).catch(() => undefined);
       const { loss_fn_outputs } = await submitted.result(passAnswer);
@@ -172,9 +170,8 @@ const wrongBatch =
   async (bench) => {
     const probed = await bench.model();
     const before = await bench.score(probed, LONG);
-    const send = () =>
-      probed.model.submit('forward_backward', { forward_backward_input: input() }, { repeatable: true });
-    await bench.refuses('the batch', async () => (await send()).result(passAnswer));
+    const send = () => probed.model.finish('forward_backward', { forward_backward_input: input() }, passAnswer);
+    await bench.refuses('the batch', send);
     await bench.update(probed, [crossEntropy(LONG, 0)], { beta1: 0, beta2: 0 });
     bench.same('after the error', await bench.score(probed, LONG), before);
   };

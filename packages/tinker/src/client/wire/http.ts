@@ -34,6 +34,11 @@ export interface HttpOptions {
   readonly signal: AbortSignal;
 }
 
+/** Whether a request may be sent again if its answer was lost. Default: yes, because a second run does no harm. */
+export interface Repetition {
+  readonly repeatable?: boolean;
+}
+
 interface Sent {
   readonly method?: 'POST' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
@@ -113,7 +118,7 @@ export class Http {
     path: string,
     body: unknown,
     schema: S,
-    { repeatable }: { readonly repeatable: boolean },
+    { repeatable = true }: Repetition = {},
   ): Promise<z.output<S>> {
     const start = performance.now();
     const leftMs = () => this.timing.total * 1000 - (performance.now() - start);

@@ -38,8 +38,8 @@ export async function score(
       const input = { data, loss_fn: 'cross_entropy' };
       submitted.push(
         forward
-          ? await model.submit('forward', { forward_input: input }, { repeatable: true })
-          : await model.submit('forward_backward', { forward_backward_input: input }, { repeatable: true }),
+          ? await model.submit('forward', { forward_input: input })
+          : await model.submit('forward_backward', { forward_backward_input: input }),
       );
     }
     return submitted;

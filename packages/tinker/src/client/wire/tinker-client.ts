@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { waitMs } from '@drmas/engine/host';
 import type { z } from 'zod';
 import { capabilitiesAnswer, futureAnswer, heartbeatAnswer, sessionAnswer } from './answers.js';
-import { Http, type HttpOptions, read } from './http.js';
+import { Http, type HttpOptions, type Repetition, read } from './http.js';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';
 
 /** The version of the protocol, as its SDK numbers it: the last version whose bodies are all JSON. */
@@ -10,6 +10,8 @@ const PROTOCOL_VERSION = '0.24.1';
 
 /** Model and name of weights with the optimiser's state. */
 const SAVED_PATH = /^tinker:\/\/([\w:-]+)\/weights\/([\w-][\w.-]*)$/;
+
+export type { Repetition } from './http.js';
 
 export interface Submitted {
   readonly id: string;
@@ -47,9 +49,7 @@ export class TinkerClient {
 
   /** Names of the models that the server trains, and whether the server is drmas's own. */
   async baseModels(): Promise<{ readonly names: string[]; readonly isDrmas: boolean }> {
-    const { supported_models, drmas } = await this.#http.ask('get_server_capabilities', undefined, capabilitiesAnswer, {
-      repeatable: true,
-    });
+    const { supported_models, drmas } = await this.ask('get_server_capabilities', undefined, capabilitiesAnswer);
     return { names: supported_models.map(({ model_name }) => model_name), isDrmas: drmas !== undefined };
   }
 
@@ -65,7 +65,7 @@ export class TinkerClient {
 
   async #openSession(): Promise<string> {
     const body = { tags: [], user_metadata: {}, sdk_version: PROTOCOL_VERSION, type: 'create_session' };
-    const { session_id } = await this.#http.ask('create_session', body, sessionAnswer, { repeatable: true });
+    const { session_id } = await this.ask('create_session', body, sessionAnswer);
     if (!this.#sessions.includes(session_id)) this.#sessions.push(session_id);
     this.#heartbeat ??= setInterval(() => void this.#beat(), waitMs(this.#http.timing.heartbeat * 1000)).unref();
     return session_id;
@@ -85,14 +85,18 @@ export class TinkerClient {
     }
   }
 
-  /** @param repeatable The request may be sent again if the answer was lost: a second run does no harm */
-  async submit(path: string, body: unknown, options: { readonly repeatable: boolean }): Promise<Submitted> {
-    const { request_id, model_id } = await this.#http.ask(path, body, futureAnswer, options);
+  async submit(path: string, body: unknown, repetition?: Repetition): Promise<Submitted> {
+    const { request_id, model_id } = await this.#http.ask(path, body, futureAnswer, repetition);
     return {
       id: request_id,
       modelId: model_id ?? undefined,
       result: (schema) => this.result(request_id, path, schema),
     };
+  }
+
+  /** Submits a repeatable request and awaits its result. */
+  async finish<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
+    return (await this.submit(path, body)).result(schema);
   }
 
   result<S extends z.ZodType>(id: string, name: string, schema: S): Promise<z.output<S>> {
@@ -101,7 +105,7 @@ export class TinkerClient {
 
   /** A request with an immediate answer. */
   ask<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
-    return this.#http.ask(path, body, schema, { repeatable: true });
+    return this.#http.ask(path, body, schema);
   }
 
   /** Deletes saved weights. Weights that the server keeps all the same do no harm, so its refusal is no error. */
