@@ -24,9 +24,10 @@ export interface RayOptions {
   /** Cards of a job: a share such as 0.5, or a whole number. Default: none, so the job sees no card. */
   readonly gpus?: number | undefined;
   readonly command?: string | undefined;
-  /** Milliseconds between two requests for a job's state. */
-  readonly pollMs?: number;
 }
+
+/** Milliseconds between two requests for a job's state. */
+const POLL_MS = 1000;
 
 /** The number of consecutive deaths of a run's jobs after which the run has failed. */
 const DEATHS = 8;
@@ -162,7 +163,7 @@ export class RayRuns {
         if (error instanceof TrainingError || ++unanswered > UNANSWERED) throw error;
         if (unanswered === 1) notify(`Ray does not answer (${reasonOf(error)}); asking again`);
       }
-      await sleep(this.#options.pollMs ?? 1000, undefined, { signal }).catch(() => {});
+      await sleep(POLL_MS, undefined, { signal }).catch(() => {});
     }
   }
 }

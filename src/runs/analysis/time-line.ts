@@ -31,25 +31,13 @@ export function incidentsOf(log: EventsByKind, crossings: readonly Crossing[]): 
       const text = `gradient norm ${significant(gradientNorm)} against a median of ${significant(median)}; ${did}`;
       return { step, agent: whose, kind: type, text, count: 1 };
     }),
-    ...log.warnings.map(({ step = 0, agent, code, message }): Incident => {
-      const kind = SYMPTOMS.has(code) ? 'symptom' : 'warning';
-      return {
-        step,
-        agent: agent !== undefined && known.has(agent) ? agent : undefined,
-        kind,
-        text: message,
-        count: 1,
-      };
+    ...log.warnings.map(({ step = 0, agent: named, code, message: text }): Incident => {
+      const agent = named !== undefined && known.has(named) ? named : undefined;
+      return { step, agent, kind: SYMPTOMS.has(code) ? 'symptom' : 'warning', text, count: 1 };
     }),
-    ...crossings.map(
-      ({ step, agent, text }): Incident => ({
-        step,
-        agent,
-        kind: 'crossing',
-        text: `left its starting range: ${text}`,
-        count: 1,
-      }),
-    ),
+    ...crossings.map(({ step, agent, text: change }): Incident => {
+      return { step, agent, kind: 'crossing', text: `left its starting range: ${change}`, count: 1 };
+    }),
     ...failed.values(),
     ...(log.stop === undefined ? [] : [stopIncident(log.stop)]),
   ];

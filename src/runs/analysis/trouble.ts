@@ -20,9 +20,9 @@ export type TroubleSign = 'norm' | 'advantage' | 'entropy' | 'invalid' | 'reward
 
 interface TroubleRule {
   readonly sign: TroubleSign;
+  readonly reading: keyof StepReading;
+  readonly words: string;
   readonly crossed: (first: StepReading, now: StepReading) => boolean;
-  readonly of: (reading: StepReading) => number;
-  readonly text: (value: number) => string;
   /** Whether the crossing is acceptable if the reward has risen, because learning itself causes it. */
   readonly excused: boolean;
 }
@@ -31,37 +31,37 @@ interface TroubleRule {
 const RULES: readonly TroubleRule[] = [
   {
     sign: 'norm',
+    reading: 'gradientNorm',
+    words: 'gradient norm',
     crossed: (first, now) => now.gradientNorm > 3 * first.gradientNorm && now.gradientNorm > SMALLEST_NORM,
-    of: ({ gradientNorm }) => gradientNorm,
-    text: significant,
     excused: true,
   },
   {
     sign: 'advantage',
+    reading: 'maxAbsAdvantage',
+    words: 'largest |advantage|',
     crossed: (first, now) => first.maxAbsAdvantage > 0 && now.maxAbsAdvantage > 2 * first.maxAbsAdvantage,
-    of: ({ maxAbsAdvantage }) => maxAbsAdvantage,
-    text: significant,
     excused: true,
   },
   {
     sign: 'entropy',
+    reading: 'entropy',
+    words: 'entropy',
     crossed: (first, now) => now.entropy < 0.1 * first.entropy,
-    of: ({ entropy }) => entropy,
-    text: significant,
     excused: true,
   },
   {
     sign: 'invalid',
+    reading: 'invalid',
+    words: 'invalid outputs',
     crossed: (first, now) => now.invalid > Math.max(first.invalid + 0.05, 2 * first.invalid),
-    of: ({ invalid }) => invalid,
-    text: (value) => percent(value),
     excused: false,
   },
   {
     sign: 'reward',
+    reading: 'rewardMean',
+    words: 'reward',
     crossed: (first, now) => now.rewardMean < first.rewardMean - 0.25 * first.rewardStd && first.rewardStd > 0,
-    of: ({ rewardMean }) => rewardMean,
-    text: significant,
     excused: false,
   },
 ];
@@ -245,14 +245,6 @@ const TOO_SLOW =
   'Mostly its learning rate is too low: try one that is 3 to 10 times as high. If that changes nothing, see whether ' +
   'the reward depends on what it writes, or on chance.';
 
-const WORDS: Readonly<Record<TroubleSign, string>> = {
-  norm: 'gradient norm',
-  advantage: 'largest |advantage|',
-  entropy: 'entropy',
-  invalid: 'invalid outputs',
-  reward: 'reward',
-};
-
 function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'>[]): Crossing[] {
   const readings = steps.flatMap(({ step, agents }) => {
     const reading = agents?.[agent];
@@ -267,12 +259,13 @@ function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'
   for (let end = 2 * STEPS; end <= readings.length; end++) {
     const now = until(end);
     for (const rule of RULES) {
-      const { sign, of, text } = rule;
+      const { sign, reading, words } = rule;
       if (crossings.has(sign) || !beyond(rule, now)) continue;
-      const [before, after] = [of(begin), of(now)];
+      const [before, after] = [begin[reading], now[reading]];
+      const shown = sign === 'invalid' ? percent : significant;
       const step = readings[end - 1]?.step ?? 0;
-      const words = `${WORDS[sign]} ${text(before)} -> ${text(after)}`;
-      crossings.set(sign, { agent, sign, step, before, after, text: words, lasts: beyond(rule, latest) });
+      const text = `${words} ${shown(before)} -> ${shown(after)}`;
+      crossings.set(sign, { agent, sign, step, before, after, text, lasts: beyond(rule, latest) });
     }
   }
   return [...crossings.values()];

@@ -46,6 +46,12 @@ export interface RemoteParts {
 /** A LoRA model on a server, with its trainer and its sampler. */
 export class RemotePolicy implements PolicyHandle {
   readonly parts: RemoteParts;
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  readonly context: number;
+  readonly vocabSize: number;
+  readonly parameters: number | undefined;
+  readonly warnings: readonly string[];
   readonly #connection: Connection;
   readonly #trainer: RemoteTrainer;
   readonly #sampler: RemoteSampler;
@@ -58,37 +64,19 @@ export class RemotePolicy implements PolicyHandle {
     const { model, base } = parts;
     this.#connection = connection;
     this.parts = parts;
+    this.name = model.name;
+    this.tokenizer = base.tokenizer;
+    this.context = base.context;
+    this.vocabSize = base.vocabSize;
+    this.parameters = parts.parameters;
+    this.warnings = parts.warnings;
     this.#trainer = new RemoteTrainer(model, profile, base);
     const { snapshotIsolation: isolation, extended } = profile;
     this.#sampler = new RemoteSampler({ client, url, model, limits: base, isolation, extended });
   }
 
-  get name(): string {
-    return this.parts.model.name;
-  }
-
   isOn(connection: Connection): boolean {
     return this.#connection === connection;
-  }
-
-  get tokenizer(): Tokenizer {
-    return this.parts.base.tokenizer;
-  }
-
-  get context(): number {
-    return this.parts.base.context;
-  }
-
-  get vocabSize(): number {
-    return this.parts.base.vocabSize;
-  }
-
-  get parameters(): number | undefined {
-    return this.parts.parameters;
-  }
-
-  get warnings(): readonly string[] {
-    return this.parts.warnings;
   }
 
   async logprobs(samples: readonly TrainingSample[]): Promise<Float32Array[]> {

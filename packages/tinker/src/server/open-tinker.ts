@@ -74,7 +74,7 @@ export async function openTinker(request: TinkerRequest, host: Host): Promise<Op
     });
     const { app, guard, drain } = tinkerApp({ service, token, allowedHosts, most, version: packageVersion() });
     const dispose = async () => {
-      service.close();
+      service.sessions.close();
       await backend.dispose();
     };
     return { app, guard, names, drain, dispose };

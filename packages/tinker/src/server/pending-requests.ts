@@ -19,9 +19,7 @@ interface Future {
   until: number;
 }
 
-export type Outcome =
-  | { readonly type: 'answer'; readonly answer: unknown }
-  | { readonly type: 'error'; readonly error: unknown };
+export type Outcome = PromiseSettledResult<unknown>;
 
 export class Futures {
   readonly #futures = new Map<string, Future>();
@@ -50,10 +48,7 @@ export class Futures {
       throw new DialectError(429, 'busy', `${this.#most} requests are already in progress; try again later`);
     const id = randomUUID();
     const future: Future = {
-      outcome: work().then(
-        (answer): Outcome => ({ type: 'answer', answer }),
-        (error: unknown): Outcome => ({ type: 'error', error }),
-      ),
+      outcome: Promise.allSettled([work()]).then(([outcome]) => outcome),
       settled: false,
       until: performance.now() + KEPT_MS,
     };

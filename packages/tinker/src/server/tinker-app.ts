@@ -86,9 +86,9 @@ export function tinkerApp({ service, token, allowedHosts, most, version }: Tinke
   // Newer clients request these settings first; the server has none for them.
   for (const route of ['client/config', 'client/dynamic_config']) post(route, z.unknown(), () => ({}));
   post('telemetry', z.unknown(), () => ({ status: 'accepted' }));
-  post('create_session', z.unknown(), () => ({ type: 'create_session', session_id: service.openSession() }));
+  post('create_session', z.unknown(), () => ({ type: 'create_session', session_id: service.sessions.open() }));
   post('session_heartbeat', bodies.heartbeatBody, ({ session_id }) => {
-    service.heartbeat(session_id);
+    service.sessions.heartbeat(session_id);
     return { type: 'session_heartbeat' };
   });
   post('create_model', bodies.createModelBody, (body) => {
@@ -154,7 +154,7 @@ export function tinkerApp({ service, token, allowedHosts, most, version }: Tinke
   });
   app.get('/api/v1/samplers/:sampler', (c) => {
     const sampler_id = c.req.param('sampler');
-    return c.json({ sampler_id, ...service.samplerSource(sampler_id) });
+    return c.json({ sampler_id, ...service.samplers.sourceOf(sampler_id) });
   });
   app.post('/api/v1/retrieve_future', async (c) => {
     const { request_id } = checked(bodies.retrieveBody, await bodyText(c.req.raw));
@@ -233,12 +233,12 @@ function refusal(error: unknown): Response {
 
 /** The result of a request, or its error, which is an answer too. */
 function answered(c: Context, outcome: Outcome): Response {
-  if (outcome.type === 'error') {
-    const { error } = outcome;
+  if (outcome.status === 'rejected') {
+    const error: unknown = outcome.reason;
     const category = error instanceof DialectError || (error instanceof DrmasError && error.exitCode === 2);
     return c.json({ error: messageOf(error), category: category ? 'user' : 'server' });
   }
-  const { json, protobuf } = outcome.answer as FutureResult;
+  const { json, protobuf } = outcome.value as FutureResult;
   if (protobuf === undefined || c.req.header('accept')?.includes(PROTOBUF) !== true) return c.json(json);
   if (c.req.header('accept')?.includes('json') === true) return c.json(json);
   return new Response(protobuf(), { headers: { 'content-type': PROTOBUF } });

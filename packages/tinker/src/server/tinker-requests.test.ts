@@ -344,10 +344,10 @@ describe('results that are fetched later', () => {
     });
     expect(futures.pending).toBe(2);
     expect(() => futures.add(async () => 1)).toThrow(DialectError);
-    expect(await futures.fetch(second, 1000)).toMatchObject({ type: 'error' });
+    expect(await futures.fetch(second, 1000)).toMatchObject({ status: 'rejected' });
     expect(futures.pending).toBe(1);
     answer(7);
-    expect(await futures.fetch(first, 1000)).toEqual({ type: 'answer', answer: 7 });
+    expect(await futures.fetch(first, 1000)).toEqual({ status: 'fulfilled', value: 7 });
     expect(futures.pending).toBe(0);
   });
 

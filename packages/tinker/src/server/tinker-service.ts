@@ -14,7 +14,7 @@ import type {
   saveBody,
 } from './bodies.js';
 import { type AdapterBytes, adapterBytes, ByteBudget } from './memory-budget.js';
-import { drawsOf, type SampledBase, type SampleOutput, type SamplerSource, Samplers } from './samplers.js';
+import { drawsOf, type SampledBase, type SampleOutput, Samplers } from './samplers.js';
 import { adapterOf, describedModel, type PassOutput, ServedModel } from './served-model.js';
 import { Sessions } from './sessions.js';
 import { refused, tokenPass } from './token-pass.js';
@@ -39,9 +39,9 @@ export interface TinkerServiceOptions {
 export class TinkerService {
   readonly store: WeightsStore;
   readonly #options: TinkerServiceOptions;
-  readonly #samplers: Samplers;
+  readonly samplers: Samplers;
   readonly #memory: ByteBudget;
-  readonly #sessions: Sessions;
+  readonly sessions: Sessions;
   readonly #models = new Map<string, ServedModel>();
   /** Includes models that are being created. A repeated request for such a model gets the same one. */
   readonly #making = new Map<string, Promise<ServedModel>>();
@@ -50,9 +50,9 @@ export class TinkerService {
     this.#options = options;
     this.store = new WeightsStore(options.files, options.store, options.disk);
     this.#memory = new ByteBudget(options.memory, { name: 'memory', flag: '--memory' });
-    this.#samplers = new Samplers(options.backend, this.#memory);
-    this.#sessions = new Sessions(options.idleSeconds, (ended) => {
-      this.#samplers.end(ended);
+    this.samplers = new Samplers(options.backend, this.#memory);
+    this.sessions = new Sessions(options.idleSeconds, (ended) => {
+      this.samplers.end(ended);
       for (const { id, session } of this.#models.values()) if (session === ended) void this.unload(id).catch(() => {});
     });
   }
@@ -62,31 +62,17 @@ export class TinkerService {
     return Array.from(this.#options.bases.keys(), (model_name) => ({ model_name, trainable: true, sampleable: true }));
   }
 
-  close(): void {
-    this.#sessions.close();
-  }
-
-  /** @throws DialectError 429 when there are too many sessions */
-  openSession(): string {
-    return this.#sessions.open();
-  }
-
-  /** @throws DialectError 404 for a session that has ended */
-  heartbeat(session: string): void {
-    this.#sessions.heartbeat(session);
-  }
-
   /** @throws DialectError 404 for a model that does not exist (any more) */
   model(id: string): ServedModel {
     const model = this.#models.get(id);
     if (model === undefined) throw new DialectError(404, 'unknown_model', 'Model not found');
-    this.#sessions.hear(model.session);
+    this.sessions.hear(model.session);
     return model;
   }
 
   /** Checks a request for a model. Returns the work. @throws DialectError for a model that cannot be made */
   createModel(body: z.output<typeof createModelBody>): () => Promise<ServedModel> {
-    this.heartbeat(body.session_id);
+    this.sessions.heartbeat(body.session_id);
     const about = describedModel(body, this.#options.base.config);
     if (this.#present(modelId(body)) === undefined) {
       this.#requirePlace(about);
@@ -180,13 +166,13 @@ export class TinkerService {
 
   /** Removes saved weights, and ends their sampling sessions. @throws DialectError 404 if there are none at the path */
   async remove(path: string): Promise<void> {
-    this.#samplers.remove(await this.store.remove(path));
+    this.samplers.remove(await this.store.remove(path));
   }
 
   /** A sampling session on the present weights, without writing them to files. */
   snapshot(id: string): Promise<string> {
     const model = this.model(id);
-    return model.inOrder(() => this.#samplers.snapshot(model, this.#bytesOf(model.about).sampled));
+    return model.inOrder(() => this.samplers.snapshot(model, this.#bytesOf(model.about).sampled));
   }
 
   /** Loads saved weights into a model, or into a new model. */
@@ -208,7 +194,7 @@ export class TinkerService {
       return model;
     }
     if (typeof session_id !== 'string') throw refused('expected a model_id, or a session_id');
-    this.heartbeat(session_id);
+    this.sessions.heartbeat(session_id);
     const saved = await this.store.open(path);
     const model = await this.#make({ session_id, model_seq_id }, saved, 0);
     await model.inOrder(() => named(path, saved.directory, () => model.policy.load(saved.directory, { optimizer })));
@@ -247,7 +233,7 @@ export class TinkerService {
   }
 
   async openSampler(body: z.output<typeof samplingSessionBody>): Promise<string> {
-    this.heartbeat(body.session_id);
+    this.sessions.heartbeat(body.session_id);
     return this.#openSampler(body.session_id, body);
   }
 
@@ -261,16 +247,12 @@ export class TinkerService {
       const base = { type: 'directory', directory: this.#base(baseModel) } as const;
       const about = { base_model: baseModel, model_path };
       const weights = { type: 'saved-adapter', base, directory } as const;
-      return this.#samplers.open({ session, key, about, weights, bytes: this.#bytesOf(saved).sampled });
+      return this.samplers.open({ session, key, about, weights, bytes: this.#bytesOf(saved).sampled });
     }
     if (typeof base_model !== 'string') throw refused('expected a base_model, or a model_path');
     const directory = this.#base(base_model);
     const weights = { type: 'directory', directory } as const;
-    return this.#samplers.open({ session, key: directory, about: { base_model }, weights, bytes: 0 });
-  }
-
-  samplerSource(id: string): SamplerSource {
-    return this.#samplers.sourceOf(id);
+    return this.samplers.open({ session, key: directory, about: { base_model }, weights, bytes: 0 });
   }
 
   /**
@@ -281,8 +263,8 @@ export class TinkerService {
     const { sampling_session_id: session, base_model } = body;
     const draws = drawsOf(body, this.#options.base);
     if (typeof session === 'string') {
-      this.#samplers.sourceOf(session);
-      return () => this.#samplers.sample(session, draws);
+      this.samplers.sourceOf(session);
+      return () => this.samplers.sample(session, draws);
     }
     if (typeof body.model_path !== 'string') {
       if (typeof base_model !== 'string') throw refused('expected a sampling_session_id, a base_model or a model_path');
@@ -291,9 +273,9 @@ export class TinkerService {
     return async () => {
       const passing = `passing_${randomUUID()}`;
       try {
-        return await this.#samplers.sample(await this.#openSampler(passing, body), draws);
+        return await this.samplers.sample(await this.#openSampler(passing, body), draws);
       } finally {
-        this.#samplers.end(passing);
+        this.samplers.end(passing);
       }
     };
   }

@@ -82,10 +82,11 @@ export const serve = defineCommand({
     const served =
       tinker === true
         ? await trainable({ model: from, store, models, memory, disk, token: chosen, allowedHosts, most }, surroundings)
-        : await (follow === true ? following : speaking)(
+        : await speaking(
             { from, ...request },
             { token: chosen, allowedHosts, most, notify },
             surroundings,
+            follow === true,
           );
     try {
       const listening = await listen(served, { host, port }).catch((error: unknown) => {
@@ -122,23 +123,14 @@ async function speaking(
   request: AgentModelsRequest,
   options: Omit<ModelServerOptions, 'agentModels'>,
   host: Host,
+  follow: boolean,
 ): Promise<Served> {
-  const { agentModels, origin, dispose } = await openAgentModels(request, host);
+  const opened = follow ? await followRun(request, host) : await openAgentModels(request, host);
+  const origin = 'origin' in opened ? opened.origin : `${request.from}, ${opened.checkpoint()} and later`;
   const schemas = await trainedSchemas(host.files, request.from);
-  const server = modelServer({ agentModels, schemas, ...options });
-  return { ...server, what: `${[...agentModels.keys()].join(', ')} of ${origin}`, path: '/v1', dispose };
-}
-
-async function following(
-  request: AgentModelsRequest,
-  options: Omit<ModelServerOptions, 'agentModels'>,
-  host: Host,
-): Promise<Served> {
-  const followed = await followRun(request, host);
-  const schemas = await trainedSchemas(host.files, request.from);
-  const server = modelServer({ ...followed, schemas, ...options });
-  const what = `${[...followed.agentModels.keys()].join(', ')} of ${request.from}, ${followed.checkpoint()} and later`;
-  return { ...server, what, path: '/v1', dispose: followed.dispose };
+  const server = modelServer({ ...opened, schemas, ...options });
+  const what = `${[...opened.agentModels.keys()].join(', ')} of ${origin}`;
+  return { ...server, what, path: '/v1', dispose: opened.dispose };
 }
 
 interface Trainable extends Pick<TinkerRequest, 'model' | 'allowedHosts' | 'most'> {

@@ -145,10 +145,9 @@ function matches([first, ...rest]: readonly string[], path: readonly string[]): 
 /**
  * Remembers the addresses and folders that this user typed, so that their own runs resume without a question. If the
  * file cannot be written, the next command that opens the run asks.
- * @param addresses Addresses that are no settings
  */
-export async function rememberTyped(overrides: readonly string[], addresses: readonly string[] = []): Promise<void> {
-  const typed = [...askedValues(overrides).map(({ value }) => value), ...addresses];
+export async function rememberTyped(overrides: readonly string[]): Promise<void> {
+  const typed = askedValues(overrides).map(({ value }) => value);
   const known = await rememberedAddresses();
   const fresh = [...new Set(typed)].filter((value) => !known.includes(value) && !value.includes('\n'));
   if (fresh.length === 0) return;
