@@ -1,4 +1,4 @@
-import { type Heads, createReferenceKernels, linearOntoByCalls } from '@drmas/engine/kernels';
+import { createReferenceKernels, type Heads, linearOntoByCalls } from '@drmas/engine/kernels';
 import { RandomStream } from '@drmas/engine/math';
 import type { DeviceKernels } from './device-kernels.js';
 import type { DeviceFloats, DeviceIntegers } from './device-memory.js';
