@@ -9,7 +9,7 @@ export {
   summariseVariants,
   type VariantSummary,
 } from './analysis/ablation-summary.js';
-export { type AgentMeasure, agentMeasures, valuesOf } from './analysis/agent-measures.js';
+export { type AgentMeasure, agentMeasures, mainMeasures, valuesOf } from './analysis/agent-measures.js';
 export { type ParetoPicture, type ParetoPoint, paretoPicture } from './analysis/aims/pareto-front.js';
 export type {
   EpisodeFile,

@@ -6,7 +6,7 @@ import { ComparePage } from './pages/compare-page.js';
 import { RunPage } from './pages/run-page.js';
 import { RunsPage } from './pages/runs-page.js';
 import { addressOf, go, type Route, useRoute } from './routes.js';
-import { SourceContext, useSource } from './run-store.js';
+import { LinkContext, SourceContext, useSource } from './run-store.js';
 import { embeddedSource } from './source/embedded-source.js';
 import { liveSource } from './source/live-source.js';
 
@@ -43,22 +43,24 @@ function App() {
         )}
       </header>
       <main>
-        <Page route={route} onLink={setAnswers} />
+        <LinkContext.Provider value={setAnswers}>
+          <Page route={route} />
+        </LinkContext.Provider>
       </main>
     </>
   );
 }
 
-function Page({ route, onLink }: { readonly route: Route; readonly onLink: (answers: boolean) => void }) {
+function Page({ route }: { readonly route: Route }) {
   switch (route.page) {
     case 'runs':
-      return <RunsPage onLink={onLink} />;
+      return <RunsPage />;
     case 'run':
-      return <RunPage key={route.name} route={route} onLink={onLink} />;
+      return <RunPage key={route.name} route={route} />;
     case 'ablation':
-      return <AblationPage key={route.name} name={route.name} onLink={onLink} />;
+      return <AblationPage key={route.name} name={route.name} />;
     case 'compare':
-      return <ComparePage key={route.names.join()} names={route.names} onLink={onLink} />;
+      return <ComparePage key={route.names.join()} names={route.names} />;
   }
 }
 

@@ -27,6 +27,9 @@ const TOGETHER_MS = 60;
 
 export const SourceContext = createContext<Source | undefined>(undefined);
 
+/** Receives whether the source answers. */
+export const LinkContext = createContext<(answers: boolean) => void>(() => {});
+
 export function useSource(): Source {
   const source = useContext(SourceContext);
   if (source === undefined) throw new Error('the page has no source');
@@ -59,8 +62,9 @@ function runAfter(run: HeardRun, message: Exclude<FeedMessage, { type: 'list' | 
 }
 
 /** Follows the folder's list of runs (no names) or some runs. */
-export function useHeard(names: readonly string[], onLink: (answers: boolean) => void): Heard {
+export function useHeard(names: readonly string[]): Heard {
   const source = useSource();
+  const onLink = useContext(LinkContext);
   const [heard, setHeard] = useState(NOTHING);
   const key = names.join('\n');
   useEffect(() => {

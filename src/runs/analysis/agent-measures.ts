@@ -240,6 +240,9 @@ export const agentMeasures: readonly AgentMeasure[] = [
   },
 ];
 
+/** The measurements that pages show first. */
+export const mainMeasures = agentMeasures.filter(({ main }) => main === true);
+
 function gradientShare({ gradientNorm }: AgentStep, { agents }: Step): number | undefined {
   const squares = Object.values(agents)
     .filter(({ frozen }) => frozen !== true)

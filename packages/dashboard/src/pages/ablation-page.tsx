@@ -1,21 +1,21 @@
 import { percent, significant } from '@drmas/engine/host';
 import { useMemo, useState } from 'preact/hooks';
 import {
-  agentMeasures,
   bandOf,
   type EventsByKind,
   type ListedAblation,
+  mainMeasures,
   type PairedDifference,
   pairedDifferences,
   paretoPicture,
   type RunSummary,
   summariseRun,
   summariseVariants,
-  valuesOf,
 } from '../../../../src/runs/analysis.js';
 import { Chart, Swatch } from '../chart/chart.js';
-import { type ChartPoint, type Line, pointsOf } from '../chart/chart-data.js';
+import type { ChartPoint, Line } from '../chart/chart-data.js';
 import type { ChartStyle } from '../chart/chart-options.js';
+import { measurePoints } from '../chart/points.js';
 import { colourClass } from '../chart/theme.js';
 import { Table } from '../parts/table.js';
 import { clean, pointsText } from '../parts/texts.js';
@@ -23,33 +23,23 @@ import { addressOf, runAddress } from '../routes.js';
 import { type HeardRun, useHeard } from '../run-store.js';
 import { ParetoView } from './pareto-view.js';
 
-interface AblationPageProps {
-  readonly name: string;
-  readonly onLink: (answers: boolean) => void;
-}
-
 const NOBODY: readonly string[] = [];
 
 /** An ablation: each variant's runs as a mean with a band, and the differences over pairs. */
-export function AblationPage({ name, onLink }: AblationPageProps) {
-  const { list, problem } = useHeard(NOBODY, onLink);
+export function AblationPage({ name }: { readonly name: string }) {
+  const { list, problem } = useHeard(NOBODY);
   const ablation = list?.ablations.find((one) => one.name === name);
   if (problem !== undefined) return <p class="notice bad">{clean(problem)}</p>;
   if (list === undefined) return <p class="empty">reading {clean(name)} …</p>;
   if (ablation === undefined)
     return <p class="empty">There is no such ablation here, or its ablation.json is damaged.</p>;
   if (ablation.runs.length === 0) return <p class="empty">Its first run has not begun.</p>;
-  return <Variants ablation={ablation} onLink={onLink} />;
+  return <Variants ablation={ablation} />;
 }
 
-interface VariantsProps {
-  readonly ablation: ListedAblation;
-  readonly onLink: (answers: boolean) => void;
-}
-
-function Variants({ ablation, onLink }: VariantsProps) {
+function Variants({ ablation }: { readonly ablation: ListedAblation }) {
   const names = useMemo(() => ablation.runs.map(({ name }) => name), [ablation]);
-  const { runs: heard } = useHeard(names, onLink);
+  const { runs: heard } = useHeard(names);
   const [agent, setAgent] = useState('');
   const variants = useMemo(
     () =>
@@ -92,21 +82,14 @@ function Variants({ ablation, onLink }: VariantsProps) {
         </select>
       </h2>
       <div class="grid">
-        {agentMeasures
-          .filter(({ main }) => main === true)
-          .map(({ key, ...measure }) => (
-            <Bands
-              key={key}
-              {...measure}
-              variants={variants}
-              of={({ steps }) =>
-                pointsOf(
-                  steps.map(({ step }) => step),
-                  valuesOf({ key, ...measure }, about, steps),
-                )
-              }
-            />
-          ))}
+        {mainMeasures.map((measure) => (
+          <Bands
+            {...measure}
+            key={measure.key}
+            variants={variants}
+            of={({ steps }) => measurePoints(measure, about, steps)}
+          />
+        ))}
       </div>
     </>
   );

@@ -1,7 +1,8 @@
 import { useMemo } from 'preact/hooks';
-import { type AgentMeasure, agentMeasures, valuesOf } from '../../../../src/runs/analysis.js';
+import { type AgentMeasure, mainMeasures } from '../../../../src/runs/analysis.js';
 import { Chart, Swatch } from '../chart/chart.js';
-import { type Line, pointsOf } from '../chart/chart-data.js';
+import { type Line, lineOver } from '../chart/chart-data.js';
+import { measurePoints, scorePoints } from '../chart/points.js';
 import { colourClass } from '../chart/theme.js';
 import { StateBadge } from '../parts/state-badge.js';
 import { Table } from '../parts/table.js';
@@ -9,14 +10,9 @@ import { clean, intervalText, pointsText, scoreText } from '../parts/texts.js';
 import { runAddress } from '../routes.js';
 import { type HeardRun, useHeard } from '../run-store.js';
 
-interface ComparePageProps {
-  readonly names: readonly string[];
-  readonly onLink: (answers: boolean) => void;
-}
-
 /** Runs drawn over one another: a colour a run, a chart a measurement of an agent, and the settings that differ. */
-export function ComparePage({ names, onLink }: ComparePageProps) {
-  const { runs: heard, problem } = useHeard(names, onLink);
+export function ComparePage({ names }: { readonly names: readonly string[] }) {
+  const { runs: heard, problem } = useHeard(names);
   const runs = useMemo(() => names.flatMap((name) => heard.get(name) ?? []), [names, heard]);
   if (problem !== undefined) return <p class="notice bad">{clean(problem)}</p>;
   if (runs.length === 0) return <p class="empty">reading {names.length} runs …</p>;
@@ -36,11 +32,9 @@ export function ComparePage({ names, onLink }: ComparePageProps) {
         <section key={agent}>
           <h2>{clean(agent)}</h2>
           <div class="grid">
-            {agentMeasures
-              .filter(({ main }) => main === true)
-              .map((measure) => (
-                <AgentOverlay key={measure.key} agent={agent} measure={measure} runs={runs} />
-              ))}
+            {mainMeasures.map((measure) => (
+              <AgentOverlay key={measure.key} agent={agent} measure={measure} runs={runs} />
+            ))}
           </div>
         </section>
       ))}
@@ -70,24 +64,11 @@ function Overlay({ runs, of, ...chart }: OverlayProps) {
   return <Chart {...chart} lines={lines} sync="step" />;
 }
 
-function scoreLine({ log }: HeardRun): Pick<Line, 'points' | 'dots'> {
-  const points = log.scores.map(({ step, averageAtK, interval }) => ({
-    x: step,
-    y: averageAtK,
-    low: interval.low,
-    high: interval.high,
-  }));
-  return { points, dots: true };
-}
+const scoreLine = ({ log }: HeardRun) => ({ points: scorePoints(log.scores), dots: true });
 
-function rewardLine({ log: { steps } }: HeardRun): Pick<Line, 'points'> {
-  return {
-    points: pointsOf(
-      steps.map(({ step }) => step),
-      steps.map(({ reward }) => reward?.mean ?? Number.NaN),
-    ),
-  };
-}
+const rewardLine = ({ log: { steps } }: HeardRun) => ({
+  points: lineOver(steps, 'reward', 0, ({ reward }) => reward?.mean).points,
+});
 
 interface AgentOverlayProps {
   readonly agent: string;
@@ -97,13 +78,7 @@ interface AgentOverlayProps {
 
 function AgentOverlay({ agent, measure, runs }: AgentOverlayProps) {
   const of = useMemo(
-    () =>
-      ({ log: { steps } }: HeardRun) => ({
-        points: pointsOf(
-          steps.map(({ step }) => step),
-          valuesOf(measure, agent, steps),
-        ),
-      }),
+    () => (run: HeardRun) => ({ points: measurePoints(measure, agent, run.log.steps) }),
     [agent, measure],
   );
   return <Overlay {...measure} runs={runs} of={of} />;

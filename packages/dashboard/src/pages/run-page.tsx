@@ -13,13 +13,12 @@ import { TalkTab } from './talk/talk-tab.js';
 
 interface RunPageProps {
   readonly route: Extract<Route, { page: 'run' }>;
-  readonly onLink: (answers: boolean) => void;
 }
 
 /** A run: its settings and state, and its data in tabs. */
-export function RunPage({ route, onLink }: RunPageProps) {
+export function RunPage({ route }: RunPageProps) {
   const names = useMemo(() => [route.name], [route.name]);
-  const heard = useHeard(names, onLink);
+  const heard = useHeard(names);
   const { talk } = useSource();
   const run = heard.runs.get(route.name);
   if (heard.problem !== undefined) return <p class="notice bad">{clean(heard.problem)}</p>;

@@ -9,9 +9,9 @@ import { useHeard, useSource } from '../run-store.js';
 let opened = false;
 
 /** The runs of the folder: their settings, state and scores. */
-export function RunsPage({ onLink }: { readonly onLink: (answers: boolean) => void }) {
+export function RunsPage() {
   const { live } = useSource();
-  const { list, problem } = useHeard([], onLink);
+  const { list, problem } = useHeard([]);
   const [text, setText] = useState('');
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const field = useRef<HTMLInputElement>(null);

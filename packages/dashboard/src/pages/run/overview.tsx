@@ -4,11 +4,11 @@ import { HOW_TO_SUCCEED } from '@drmas/engine/nouns';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import {
-  agentMeasures,
   type Crossing,
   firstCrossings,
   howToMove,
   incidentsOf,
+  mainMeasures,
   patientZero,
   type ReadableRun,
   unmovedAgents,
@@ -58,11 +58,9 @@ export function Overview({ run, listed }: OverviewProps) {
       </div>
       <h2>Agents</h2>
       <div class="grid">
-        {agentMeasures
-          .filter(({ main }) => main === true)
-          .map((measure) => (
-            <AgentChart key={measure.key} measure={measure} run={run} />
-          ))}
+        {mainMeasures.map((measure) => (
+          <AgentChart key={measure.key} measure={measure} run={run} />
+        ))}
         <PartsCharts run={run} />
       </div>
     </>

@@ -2,9 +2,10 @@
 
 import { measuresOf } from '@drmas/engine/nouns';
 import { useMemo } from 'preact/hooks';
-import { type AgentMeasure, type EventsByKind, valuesOf } from '../../../../../src/runs/analysis.js';
+import type { AgentMeasure, EventsByKind } from '../../../../../src/runs/analysis.js';
 import { Chart } from '../../chart/chart.js';
-import { type Line, lineOver, pointsOf } from '../../chart/chart-data.js';
+import { type Line, lineOver } from '../../chart/chart-data.js';
+import { measurePoints, scorePoints } from '../../chart/points.js';
 import { clean } from '../../parts/texts.js';
 import { go } from '../../routes.js';
 import type { HeardRun } from '../../run-store.js';
@@ -16,14 +17,8 @@ interface OfRun {
 export function ScoreChart({ run }: OfRun) {
   const { scores } = run.log;
   const lines = useMemo((): Line[] => {
-    const average = scores.map(({ step, averageAtK, interval: { low, high } }) => ({
-      x: step,
-      y: averageAtK,
-      low,
-      high,
-    }));
     return [
-      { name: 'avg@k', colour: 0, points: average, dots: true },
+      { name: 'avg@k', colour: 0, points: scorePoints(scores), dots: true },
       { ...lineOver(scores, 'pass@k', 1, ({ passAtK }) => passAtK), dots: true },
       { ...lineOver(scores, 'maj@k', 2, ({ majorityAtK }) => majorityAtK), dots: true },
     ];
@@ -195,12 +190,10 @@ export function AgentChart({ measure, run }: { readonly measure: AgentMeasure; r
   const lines = useMemo(
     () =>
       agents.map((agent, colour): Line => {
-        const values = valuesOf(measure, agent, steps);
-        const at = steps.map(({ step }) => step);
         const marks = measure.spikes
           ? spikes.filter((spike) => (spike.agent ?? spike.policy) === agent).map(({ step }) => step)
           : [];
-        return { name: agent, colour, points: pointsOf(at, values), marks, dots: true };
+        return { name: agent, colour, points: measurePoints(measure, agent, steps), marks, dots: true };
       }),
     [measure, steps, agents, spikes],
   );
