@@ -38,6 +38,10 @@ const PUSHES = 2;
 export class SampledPolicy implements PolicyHandle {
   /** The policy's handle in the backend that trains it. */
   readonly trained: PolicyHandle;
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  readonly context: number;
+  readonly vocabSize: number;
   readonly #connection: EngineConnection;
   /** The versions that can be sampled, the oldest first. */
   #published: readonly Published[] = [];
@@ -45,23 +49,11 @@ export class SampledPolicy implements PolicyHandle {
 
   constructor(trained: PolicyHandle, connection: EngineConnection) {
     this.trained = trained;
+    this.name = trained.name;
+    this.tokenizer = trained.tokenizer;
+    this.context = trained.context;
+    this.vocabSize = trained.vocabSize ?? trained.tokenizer.vocabSize;
     this.#connection = connection;
-  }
-
-  get name(): string {
-    return this.trained.name;
-  }
-
-  get tokenizer(): Tokenizer {
-    return this.trained.tokenizer;
-  }
-
-  get context(): number {
-    return this.trained.context;
-  }
-
-  get vocabSize(): number {
-    return this.trained.vocabSize ?? this.tokenizer.vocabSize;
   }
 
   get parameters(): number | undefined {
