@@ -36,7 +36,7 @@ export async function warmStart(
     await trainWarmStart(run, settings, (event) => void log.emit(event));
     return undefined;
   }
-  const cache = new DirectoryCache(files, 'warmstarts', { shared });
+  const cache = new DirectoryCache(files, { shared });
   const hash = warmStartHash(run, settings, await unlessAborted(engineNumbers(run, settings), signal));
   const cached = await cache.find(hash, (why) =>
     notify(`A cached warm start cannot be used and is trained again: ${why}.`),
@@ -70,7 +70,7 @@ export async function warmStart(
 
 /** The directory of a cached warm start, one folder a policy. Undefined if it is not in the cache. Changes nothing. */
 export function keptWarmStart(files: Files, hash: string): Promise<string | undefined> {
-  return new DirectoryCache(files, 'warmstarts').look(hash);
+  return new DirectoryCache(files).look(hash);
 }
 
 /**

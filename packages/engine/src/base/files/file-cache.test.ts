@@ -19,7 +19,7 @@ it('hashes equal values equally, whatever the order of their keys', () => {
 });
 
 it('keeps what was stored first when two processes store at once', async () => {
-  const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
+  const cache = new DirectoryCache(nodeFiles, { root });
   expect(await cache.find('h')).toBeUndefined();
   const directory = await cache.store('h', async (slow) => {
     await writeFile(join(slow, 'weights'), 'slow');
@@ -31,7 +31,7 @@ it('keeps what was stored first when two processes store at once', async () => {
 });
 
 it('keeps one of two that are stored at the same moment', async () => {
-  const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
+  const cache = new DirectoryCache(nodeFiles, { root });
   const store = (text: string) => cache.store('h', (directory) => writeFile(join(directory, 'weights'), text));
   const [one, other] = await Promise.all([store('same'), store('same')]);
   expect(other).toBe(one);
@@ -39,7 +39,7 @@ it('keeps one of two that are stored at the same moment', async () => {
 });
 
 it('stores nothing when making it fails', async () => {
-  const cache = new DirectoryCache(nodeFiles, 'warmstarts', { root });
+  const cache = new DirectoryCache(nodeFiles, { root });
   await expect(cache.store('h', () => Promise.reject(new Error('interrupted')))).rejects.toThrow('interrupted');
   expect(await readdir(join(root, 'warmstarts'))).toEqual([]);
 });

@@ -5,21 +5,20 @@ import { cacheDirectory, removeStale } from '../platform/cache-directory.js';
 import { codeOf, TEMPORARY, temporaryName } from '../platform/node-files.js';
 import { sealState, writeSealedDirectory } from './digests.js';
 
-/** A cache of directories, each named by the hash of the values that it was computed from. */
+const KIND = 'warmstarts';
+
+/** The cache of warm starts: directories, each named by the hash of the values that it was computed from. */
 export class DirectoryCache {
   readonly #files: Files;
-  readonly #kind: string;
   readonly #root: string;
   readonly #shared: SharedDirectories | undefined;
 
   constructor(
     files: Files,
-    kind: 'warmstarts',
     { root = cacheDirectory(), shared }: { root?: string; shared?: SharedDirectories | undefined } = {},
   ) {
     this.#files = files;
-    this.#kind = kind;
-    this.#root = join(root, kind);
+    this.#root = join(root, KIND);
     this.#shared = shared;
   }
 
@@ -55,7 +54,7 @@ export class DirectoryCache {
     const directory = join(this.#root, hash);
     const temporary = join(this.#root, temporaryName(hash));
     try {
-      if (!(await this.#shared.fetch(`${this.#kind}/${hash}`, temporary))) return undefined;
+      if (!(await this.#shared.fetch(`${KIND}/${hash}`, temporary))) return undefined;
       const state = await sealState(this.#files, temporary);
       if (state.type === 'damaged') onDamage(state.why);
       if (state.type !== 'whole') return undefined;
@@ -79,7 +78,7 @@ export class DirectoryCache {
     await removeStale(this.#files, this.#root, TEMPORARY);
     try {
       const directory = await writeSealedDirectory(this.#files, this.#root, hash, fill);
-      await this.#shared?.publish(`${this.#kind}/${hash}`, directory);
+      await this.#shared?.publish(`${KIND}/${hash}`, directory);
       return directory;
     } catch (error) {
       const other = codeOf(error) === 'EEXIST' ? await this.find(hash) : undefined;
