@@ -4,7 +4,7 @@ import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
 import { DecoderSampler } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import { decoderTensors } from '@drmas/engine/internal/model/decoder/weights/decoder-tensors';
 import { DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
-import { decoderPlaces, fromHuggingFace } from '@drmas/engine/internal/model/formats/decoder-layout';
+import { decoderPlaces } from '@drmas/engine/internal/model/formats/decoder-layout';
 import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
 import { openSafetensors, readTensor } from '@drmas/engine/internal/model/formats/safetensors';
 import { takeTensor } from '@drmas/engine/internal/model/formats/tensor-place';
@@ -13,7 +13,7 @@ import type { Sequence } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { goldenModelFiles, goldenModelNumbers, goldenModels, packedModels } from '../goldens.js';
 import { memoryFiles } from '../support/memory-files.js';
-import { onHost, tensorsOnHost } from '../support/on-host.js';
+import { fromHuggingFace, onHost, tensorsOnHost } from '../support/on-host.js';
 
 interface GoldenModel {
   readonly logits: readonly { readonly ids: number[]; readonly tensor: string; readonly argmax: number[] }[];

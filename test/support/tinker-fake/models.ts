@@ -4,14 +4,13 @@ import type { AdapterSettings, GenerateRequest } from '@drmas/engine/contract';
 import { PolicyModel } from '@drmas/engine/internal/model/decoder/policy-model';
 import { DecoderSampler, type SamplerResult } from '@drmas/engine/internal/model/decoder/sampling/decoder-sampler';
 import { DecoderWeights } from '@drmas/engine/internal/model/decoder/weights/model-weights';
-import { fromHuggingFace } from '@drmas/engine/internal/model/formats/decoder-layout';
 import { openModelDirectory } from '@drmas/engine/internal/model/formats/hugging-face-directory';
 import type { HostKernels } from '@drmas/engine/kernels';
 import type { RandomKey } from '@drmas/engine/math';
 import type { OptimizerState } from '@drmas/engine/model';
 import { selectKernels } from '@drmas/engine/node';
 import { nodeFiles } from '@drmas/engine/platform';
-import { onHost, tensorsOnHost } from '../on-host.js';
+import { fromHuggingFace, onHost, tensorsOnHost } from '../on-host.js';
 import type { FakeBehaviour } from './options.js';
 
 export interface FakeDatum {

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { memoryFiles, safetensorsBytes } from '../../../../../test/support/memory-files.js';
+import { fromHuggingFace } from '../../../../../test/support/on-host.js';
 import { ArgumentError, CheckpointError } from '../../base/core/errors.js';
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { decoderTensors, type FlatTensors, parameterCount } from '../decoder/weights/decoder-tensors.js';
-import { decoderPlaces, fromHuggingFace } from './decoder-layout.js';
+import { decoderPlaces } from './decoder-layout.js';
 import { openSafetensors, type StoredTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
 import { expectedTensors } from './tensor-names.js';

@@ -7,7 +7,6 @@
 import type { DecoderConfig } from '../../contract/architecture.js';
 import { ArgumentError } from '../../errors.js';
 import type { BlockFormat, BlockMatrix } from '../../tensor/blocks.js';
-import type { WeightArray } from '../../tensor/kernel-arguments.js';
 import type { Floats, WeightMemory } from '../../tensor/memory.js';
 import {
   type BlockFormats,
@@ -18,7 +17,6 @@ import {
   parameterCount,
   tensorsInOrder,
 } from '../decoder/weights/decoder-tensors.js';
-import { readInto, requireTensor, type StoredTensor } from './safetensors.js';
 import {
   convolutionShape,
   EMBEDDING,
@@ -112,19 +110,6 @@ export function blockFormats(
     layers.push(layer as BlockFormats['layers'][number]);
   }
   return { embedding, layers, output };
-}
-
-/**
- * @throws CheckpointError when a tensor is missing, of another shape or cannot be read; ArgumentError when the sizes of
- * `target` do not match `config`
- */
-export async function fromHuggingFace(
-  target: DecoderTensors<WeightArray, Float32Array>,
-  source: ReadonlyMap<string, StoredTensor>,
-  config: DecoderConfig,
-  file = 'checkpoint',
-): Promise<void> {
-  for (const place of decoderPlaces(target, config)) await readInto(place, requireTensor(source, place, file));
 }
 
 /** The parts of a bias; none if it is empty. */
