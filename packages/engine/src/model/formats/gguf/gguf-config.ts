@@ -45,7 +45,7 @@ export function ggufDecoder(
   const keyOf = (name: string) => `${architecture}.${name}`;
   for (const [name, why] of Object.entries(VARIANTS))
     if (Number(metadata.get(keyOf(name)) ?? 0) !== 0) throw new CheckpointError(`${file}: ${keyOf(name)}: ${why}`);
-  const numbers = new Numbers(metadata, keyOf, file);
+  const numbers = numbersIn(metadata, keyOf, file);
   const width = numbers.count('width');
   const heads = numbers.count('heads');
   const kvHeads = numbers.count('kvHeads', heads);
@@ -79,59 +79,39 @@ export function ggufDecoder(
     ...(unrotatedLayers.length > 0 && { unrotatedLayers }),
     ...(has('lm_head.weight') && { untiedOutput: true }),
   };
-  const ropeScaling = linearScaling(metadata, keyOf, numbers, file) ?? scalingOf(config);
+  const kind = metadata.get(keyOf(KEYS.ropeScaling)) ?? 'none';
+  if (kind !== 'none' && kind !== 'linear')
+    throw new CheckpointError(
+      `${file}: ${keyOf(KEYS.ropeScaling)} "${shown(kind)}" is not supported, expected none or linear`,
+    );
+  const ropeScaling: RopeScaling | undefined =
+    kind === 'linear' ? { type: 'linear', factor: numbers.real('ropeFactor') } : scalingOf(config);
   return { architecture, config: { ...config, ...(ropeScaling && { ropeScaling }) } };
 }
 
-function linearScaling(
-  metadata: GgufHeader['metadata'],
-  keyOf: (name: string) => string,
-  numbers: Numbers,
-  file: string,
-): RopeScaling | undefined {
-  const kind = metadata.get(keyOf(KEYS.ropeScaling)) ?? 'none';
-  if (kind === 'none') return undefined;
-  if (kind === 'linear') return { type: 'linear', factor: numbers.real('ropeFactor') };
-  throw new CheckpointError(
-    `${file}: ${keyOf(KEYS.ropeScaling)} "${shown(kind)}" is not supported, expected none or linear`,
-  );
-}
-
-class Numbers {
-  readonly #metadata: ReadonlyMap<string, GgufMetadataValue>;
-  readonly #keyOf: (name: string) => string;
-  readonly #file: string;
-
-  constructor(metadata: ReadonlyMap<string, GgufMetadataValue>, keyOf: (name: string) => string, file: string) {
-    this.#metadata = metadata;
-    this.#keyOf = keyOf;
-    this.#file = file;
-  }
-
-  count(name: keyof typeof KEYS, absent?: number, most = 2 ** 31): number {
-    const value = this.#metadata.get(this.#keyOf(KEYS[name])) ?? absent;
-    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most) return value;
-    throw this.#refuse(name, `a whole number from 1 to ${most}`, value);
-  }
-
-  /** A positive number of float32, as the shortest decimal that is the same float32: 1e-6 and not 9.99999997e-7. */
-  real(name: keyof typeof KEYS, absent?: number): number {
-    const value = this.#metadata.get(this.#keyOf(KEYS[name])) ?? absent;
-    if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value))
-      throw this.#refuse(name, 'a positive number', value);
-    return shortest(value);
-  }
-
-  require(name: keyof typeof KEYS, expected: number): void {
-    const value = this.#metadata.get(this.#keyOf(KEYS[name])) ?? expected;
-    if (value !== expected) throw this.#refuse(name, `${expected}, the length of a key`, value);
-  }
-
-  #refuse(name: keyof typeof KEYS, expected: string, value: GgufMetadataValue | undefined): CheckpointError {
-    return new CheckpointError(
-      `${this.#file}: ${this.#keyOf(KEYS[name])}: expected ${expected}, found ${shown(value)}`,
-    );
-  }
+/** The functions that read the numbers of a decoder's metadata. */
+function numbersIn(metadata: GgufHeader['metadata'], keyOf: (name: string) => string, file: string) {
+  type Name = keyof typeof KEYS;
+  const read = (name: Name, absent?: number) => metadata.get(keyOf(KEYS[name])) ?? absent;
+  const refuse = (name: Name, expected: string, value: GgufMetadataValue | undefined) =>
+    new CheckpointError(`${file}: ${keyOf(KEYS[name])}: expected ${expected}, found ${shown(value)}`);
+  return {
+    count(name: Name, absent?: number, most = 2 ** 31): number {
+      const value = read(name, absent);
+      if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most) return value;
+      throw refuse(name, `a whole number from 1 to ${most}`, value);
+    },
+    /** A positive number of float32, as the shortest decimal that is the same float32: 1e-6 and not 9.99999997e-7. */
+    real(name: Name, absent?: number): number {
+      const value = read(name, absent);
+      if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return shortest(value);
+      throw refuse(name, 'a positive number', value);
+    },
+    require(name: Name, expected: number): void {
+      const value = read(name, expected);
+      if (value !== expected) throw refuse(name, `${expected}, the length of a key`, value);
+    },
+  };
 }
 
 /** The shortest decimal that rounds to the same float32; the number itself if it is no float32. */
