@@ -48,17 +48,11 @@ export interface LoadPolicyOptions {
  * ```
  */
 export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
-  const { threads = Math.max(1, availableParallelism() - 1), base, signal, onProgress, ...rest } = options;
+  const { threads = Math.max(1, availableParallelism() - 1), base, signal, onProgress } = options;
   const place = { signal, onProgress };
   const directory = await modelDirectory(model, place);
   const baseDirectory = base === undefined ? undefined : await modelDirectory(base, place);
-  return LoadedPolicy.open(directory, {
-    threads,
-    files: nodeFiles,
-    base: baseDirectory,
-    ...(onProgress && { onProgress }),
-    ...rest,
-  });
+  return LoadedPolicy.open(directory, { threads, files: nodeFiles, base: baseDirectory, onProgress });
 }
 
 /**

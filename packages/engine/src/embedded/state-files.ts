@@ -82,9 +82,8 @@ const weightsMark = ({ hash }: PolicyState): Record<string, string> =>
   hash === undefined ? {} : { [WEIGHTS_HASH]: hash };
 
 async function writeOptimizer(files: Files, directory: string, state: PolicyState): Promise<void> {
-  const { optimizer } = state;
-  if (optimizer !== undefined)
-    await writeOptimizerFile(files, `${directory}/${OPTIMIZER}`, optimizer, weightsMark(state));
+  if (state.optimizer === undefined) return;
+  await writeOptimizerFile(files, `${directory}/${OPTIMIZER}`, state.optimizer, weightsMark(state));
 }
 
 async function writeOptimizerFile(

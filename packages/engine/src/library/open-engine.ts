@@ -151,15 +151,8 @@ async function startEngine(options: EngineOptions, precisions?: readonly Precisi
   if (!(Number.isSafeInteger(threads) && threads >= 1))
     throw new ArgumentError(`threads: expected a whole number of at least 1, found ${threads}`);
   requireSeed(seed);
-  const backend = await startEmbedded({
-    threads,
-    device,
-    kernels,
-    recompute,
-    precisions,
-    files: nodeFiles,
-    ...(onProgress && { onProgress }),
-  });
+  const settings = { threads, device, kernels, recompute, precisions };
+  const backend = await startEmbedded({ ...settings, files: nodeFiles, onProgress });
   return new TrainingEngine(backend, { ...options, seed });
 }
 

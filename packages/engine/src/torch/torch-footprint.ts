@@ -8,8 +8,9 @@ import {
   type Precision,
 } from '../contract/architecture.js';
 import type { TorchDevice } from '../host.js';
+import { slotFloats } from '../model/decoder/sampling/key-value-cache.js';
 import { adapterParameterCount } from '../model/decoder/weights/adapter-tensors.js';
-import { layersOf, MATRICES, matrixShapes, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
+import { MATRICES, matrixShapes, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
 import { usedBuffers } from '../model/optimizers/index.js';
 import { lookForTorch } from './find-torch.js';
 import { SIZES } from './torch-sizes.js';
@@ -59,20 +60,22 @@ export function torchMemory(
     const whole = parameterCount(config);
     const count = adapter === undefined ? whole + ofAgents : adapterParameterCount(config, adapter.settings);
     const settings = adapter?.settings ?? agentAdapters;
-    const batch = Math.max(rows, longest) * layersOf(config).length * rowBytes(config, settings, bytes, recompute);
+    const ofLayer = layerBytes(config, settings, bytes);
+    const batch = Math.max(rows, longest) * config.layers * (recompute ? bytes * config.width : ofLayer);
     const logits = 3 * FLOAT * Math.min(BLOCK_LOGITS, rows * config.vocabSize);
     policies[name] = {
       weights: FLOAT * count + versions * bytes * count,
       gradients: FLOAT * count * (agents > 1 ? 2 : 1),
       optimizer: FLOAT * count * usedBuffers(optimizer).length,
-      activations: batch + layerBytes(config, settings, bytes) * rows + logits,
+      activations: batch + ofLayer * rows + logits,
     };
     const { activations, ...kept } = policies[name] as Footprint;
     trained += Object.values(kept).reduce((sum, each) => sum + each, 0);
     mostActive = Math.max(mostActive, activations);
     const key = adapter === undefined ? name : `${adapter.base} ${bytes} ${JSON.stringify(adapter.settings)}`;
     const copies = adapter === undefined ? versions : 1;
-    caches.set(key, copies * slots * longest * positionFloats(config) * bytes);
+    const positionFloats = slotFloats(config, 1, config.kvHeads * config.headDim);
+    caches.set(key, copies * slots * longest * positionFloats * bytes);
     if (adapter !== undefined) bases.set(`${adapter.base} ${bytes}`, bytes * whole);
   }
   if (planned.some(({ config }) => config === undefined)) return { policies };
@@ -82,22 +85,7 @@ export function torchMemory(
   return { policies, total: { bases: ofBases, cache, total } };
 }
 
-/** What a position of a sequence keeps in the cache. */
-function positionFloats({ layers, kvHeads, headDim, width, convolution }: DecoderConfig): number {
-  const convolving = convolution?.layers.length ?? 0;
-  return 2 * (layers - convolving) * kvHeads * headDim + convolving * width;
-}
-
 /** What a layer keeps of a row for the backward pass: inputs of norms and products, and what attention reads again. */
-function rowBytes(
-  config: DecoderConfig,
-  adapter: AdapterSettings | undefined,
-  bytes: number,
-  recompute: boolean,
-): number {
-  return recompute ? bytes * config.width : layerBytes(config, adapter, bytes);
-}
-
 function layerBytes(config: DecoderConfig, adapter: AdapterSettings | undefined, bytes: number): number {
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const [q, kv] = [heads * headDim, kvHeads * headDim];

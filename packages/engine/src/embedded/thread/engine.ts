@@ -1,5 +1,6 @@
 /** The engine in the worker thread: models that train and samplers that generate, all on one set of kernels. */
 
+import { forwardBackward } from '../../backends/forward-backward.js';
 import { type DecoderConfig, PRECISIONS, type Precision } from '../../contract/architecture.js';
 import type { ForwardBackwardResult, ValueLossResult, ValueLossSettings } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
@@ -42,6 +43,7 @@ import {
   present,
   ResidentPolicy,
   type TokenLosses,
+  tokenLosses,
   unbroken,
 } from './resident-policy.js';
 import { type SampleBatch, unpackSamples } from './sample-batch.js';
@@ -154,12 +156,13 @@ export class Engine {
     batch: SampleBatch,
     options: ForwardBackwardOptions,
   ): Promise<ForwardBackwardResult> {
-    const policy = this.#policy(id);
-    return policy.forwardBackward(unpackSamples(batch), { ...options, loss: await this.#losses.open(options.loss) });
+    const { model } = this.#policy(id);
+    return forwardBackward(model, unpackSamples(batch), { ...options, loss: await this.#losses.open(options.loss) });
   }
 
   addTokenLosses(id: number, batch: SampleBatch, spec: AnyLoss): Promise<TokenLosses> {
-    return this.#policy(id).addTokenLosses(unpackSamples(batch), spec);
+    const { model } = this.#policy(id);
+    return tokenLosses(unpackSamples(batch), spec, (samples, upstream) => model.accumulate(samples, upstream));
   }
 
   discardGradient(id: number): void {

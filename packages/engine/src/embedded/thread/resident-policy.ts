@@ -1,10 +1,7 @@
-import { forwardBackward } from '../../backends/forward-backward.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/architecture.js';
-import type { ForwardBackwardResult } from '../../contract/handles.js';
 import type { OptimStepResult, OptimStepSettings } from '../../contract/optimizer-settings.js';
 import { BackendError, NonFiniteError } from '../../errors.js';
 import { type AnyLoss, lossKind } from '../../loss/loss-spec.js';
-import type { ForwardBackwardOptions } from '../../loss/objective/objective-sums.js';
 import type { DecoderOptions, Upstream } from '../../model/decoder/decoder.js';
 import { PolicyModel } from '../../model/decoder/policy-model.js';
 import { DecoderSampler } from '../../model/decoder/sampling/decoder-sampler.js';
@@ -97,18 +94,6 @@ export class ResidentPolicy {
       this.#memory.free(); // a device with too little memory allocated only a part
       throw error;
     }
-  }
-
-  forwardBackward(samples: readonly TrainingSample[], options: ForwardBackwardOptions): Promise<ForwardBackwardResult> {
-    return forwardBackward(this.model, samples, options);
-  }
-
-  /**
-   * Adds the gradient of a loss, summed over the written tokens without a divisor, and returns their log-probs. The
-   * loss must be a sum over single tokens.
-   */
-  addTokenLosses(samples: readonly TrainingSample[], loss: AnyLoss): Promise<TokenLosses> {
-    return tokenLosses(samples, loss, (all, upstream) => this.model.accumulate(all, upstream));
   }
 
   /**
@@ -259,7 +244,11 @@ export class ResidentPolicy {
   }
 }
 
-/** Sums a loss over single tokens; `accumulate` adds its gradient to a model's. */
+/**
+ * Sums a loss over the written tokens, without a divisor, and returns their log-probs. The loss must be a sum over
+ * single tokens.
+ * @param accumulate Adds the gradient to a model's
+ */
 export async function tokenLosses(
   samples: readonly TrainingSample[],
   loss: AnyLoss,
