@@ -2,7 +2,7 @@ import { RecipeError } from '@drmas/engine/errors';
 import type { RunListener } from '@drmas/engine/host';
 import { nodeHost } from '@drmas/engine/platform';
 import { RunDirectory } from '../../method/store.js';
-import { lastCheckpoint, requestStudy } from '../../runs/index.js';
+import { requestStudy, wholeCheckpoint } from '../../runs/index.js';
 import type { ForecastRequest, RunForecast } from '../../runs/studies.js';
 import { type CommandContext, interruptedForGood, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -110,7 +110,8 @@ async function playOf({ play, tasks, from }: PlanFlags): Promise<ForecastRequest
   if (play !== true && (tasks !== undefined || from !== undefined))
     throw new RecipeError('--tasks and --from need --play');
   if (play !== true) return undefined;
-  const checkpoint = from === undefined ? undefined : await lastCheckpoint(await RunDirectory.open(from), 'probe');
+  const checkpoint =
+    from === undefined ? undefined : await wholeCheckpoint(await RunDirectory.open(from), undefined, 'probe');
   return { tasks: tasks ?? TASKS, checkpoint };
 }
 

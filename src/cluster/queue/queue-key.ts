@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { messageOf, RecipeError } from '@drmas/engine/errors';
+import { jsonObject, messageOf, RecipeError } from '@drmas/engine/errors';
 import { Secret } from '@drmas/engine/host';
 import { codeOf, type Environment, isEqual, temporaryName } from '@drmas/engine/platform';
 import envPaths from 'env-paths';
@@ -69,12 +69,8 @@ export class QueueKey {
 
 /** @throws AnnouncementError for a text without a body and a signature */
 function signed(text: string): { readonly body: string; readonly signature: string } {
-  try {
-    const { body, signature } = JSON.parse(text) as Record<string, unknown>;
-    if (typeof body === 'string' && typeof signature === 'string') return { body, signature };
-  } catch {
-    // Not JSON, or JSON that is no object.
-  }
+  const { body, signature } = jsonObject(text) ?? {};
+  if (typeof body === 'string' && typeof signature === 'string') return { body, signature };
   throw new AnnouncementError('it is not the announcement of a run', false);
 }
 

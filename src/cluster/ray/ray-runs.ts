@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BackendError, isObject, reasonOf, TrainingError } from '@drmas/engine/errors';
+import { BackendError, isObject, jsonObject, reasonOf, TrainingError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { excerpt, type Host, shellWord } from '@drmas/engine/host';
 import type { Recipe } from '../../method/recipe.js';
@@ -224,14 +224,8 @@ class JobLog {
 }
 
 function eventOf(line: string): RunEvent | undefined {
-  if (!line.startsWith('{"')) return undefined;
-  try {
-    const value: unknown = JSON.parse(line);
-    if (isObject(value) && typeof value.type === 'string' && typeof value.time === 'string') return value as never;
-  } catch {
-    // Another line that begins with a brace.
-  }
-  return undefined;
+  const value = line.startsWith('{"') ? jsonObject(line) : undefined;
+  return typeof value?.type === 'string' && typeof value.time === 'string' ? (value as never) : undefined;
 }
 
 /** @throws TrainingError if a resumed run emits other events than before */

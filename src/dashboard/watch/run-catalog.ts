@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { isObject, messageOf, RunError } from '@drmas/engine/errors';
+import { jsonObject, messageOf, RunError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { excerpt } from '@drmas/engine/host';
 import { EVENTS, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
@@ -135,10 +135,6 @@ async function readOn({ tail, facts }: KnownRun): Promise<void> {
 
 /** The event of a line; undefined for a line without an event, which a damaged disk may leave. */
 export function eventOf(line: string): RunEvent | undefined {
-  try {
-    const event: unknown = JSON.parse(line);
-    return isObject(event) && typeof event.type === 'string' ? (event as unknown as RunEvent) : undefined;
-  } catch {
-    return undefined;
-  }
+  const event = jsonObject(line);
+  return typeof event?.type === 'string' ? (event as unknown as RunEvent) : undefined;
 }

@@ -14,7 +14,7 @@ import { createRun, temporaryRoot, tinyRecipe, trainTiny } from '../../../test/s
 import type { RunDirectory } from '../../method/store/run-directory.js';
 import { evaluateCheckpoint } from '../../runs/run/execute/evaluate-run.js';
 import { executeRun } from '../../runs/run/execute/execute-run.js';
-import { lastCheckpoint } from '../../runs/run/request/checkpoint-names.js';
+import { wholeCheckpoint } from '../../runs/run/request/checkpoint-names.js';
 import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { followRun } from './follow-run.js';
 import { type ModelServer, type ModelServerOptions, modelServer } from './model-server.js';
@@ -88,7 +88,11 @@ describe('the agents of a run', () => {
   beforeAll(async () => {
     run = await trainTiny(root, tinyRecipe({}, ['training.steps=2']));
     const recipe = tinyRecipe({}, ['evaluation.sampling.temperature=0']);
-    const { episodes } = await evaluateCheckpoint(recipe, await lastCheckpoint(run, 'evaluate'), nodeHost());
+    const { episodes } = await evaluateCheckpoint(
+      recipe,
+      await wholeCheckpoint(run, undefined, 'evaluate'),
+      nodeHost(),
+    );
     turns = episodes.flatMap((episode) => episode.turns);
     agentModels = await openAgentModels({ from: run.path }, nodeHost({ threads: 1 }));
   });

@@ -25,9 +25,11 @@ export async function checkpointNamed(run: RunDirectory, name: string): Promise<
   const step = /^(?:step-)?(\d+)$/.exec(name)?.[1];
   const chosen = checkpoints.find((checkpoint) => checkpoint.step === Number(step));
   if (chosen !== undefined) return chosen;
-  const names = checkpoints.map(({ directory }) => basename(directory)).join(', ');
-  throw new RunError(`${run.path} has no checkpoint '${name}'; it has ${names === '' ? 'none' : names}`);
+  throw new RunError(`${run.path} has no checkpoint '${name}'; it has ${namesOf(checkpoints)}`);
 }
+
+const namesOf = (checkpoints: readonly Checkpoint[]) =>
+  checkpoints.map(({ directory }) => basename(directory)).join(', ') || 'none';
 
 const BEST = 'best';
 
@@ -51,18 +53,15 @@ async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
   const best = Math.max(...scored.map(({ score }) => score));
   const chosen = scored.find(({ score }) => score === best);
   if (chosen !== undefined) return chosen.checkpoint;
-  const names = checkpoints.map(({ directory }) => basename(directory)).join(', ');
   throw new RunError(
-    `${run.path} has no checkpoint of a step that was evaluated, so none is the best; it has ${names === '' ? 'none' : names}. training.keepBest writes one at each best evaluation`,
+    `${run.path} has no checkpoint of a step that was evaluated, so none is the best; it has ${namesOf(checkpoints)}. training.keepBest writes one at each best evaluation`,
   );
 }
 
-/** The last checkpoint of a run. @throws RunError when there is none; CheckpointError when it is damaged */
-export function lastCheckpoint(run: RunDirectory, to: 'evaluate' | 'probe'): Promise<Checkpoint> {
-  return wholeCheckpoint(run, undefined, to);
-}
-
-/** Finds a checkpoint as `checkpointOf` does, and compares its weights with their digests. */
+/**
+ * Finds a checkpoint as `checkpointOf` does, and compares its weights with their digests.
+ * @throws RunError when there is none; CheckpointError when it is damaged
+ */
 export async function wholeCheckpoint(
   run: RunDirectory,
   name: string | undefined,

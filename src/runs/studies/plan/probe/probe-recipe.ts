@@ -15,8 +15,7 @@ import {
   withoutWaiting,
 } from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
-import type { Checkpoint } from '../../../../method/store.js';
-import { REFERENCES, type StoredEpisode, storedEpisode } from '../../../../method/store.js';
+import { type Checkpoint, REFERENCES, type StoredEpisode, storedEpisode } from '../../../../method/store.js';
 import { purposeOf } from '../../../run/checks/backend-checks.js';
 import { type Start, type StartOptions, startingWeights } from '../../../run/execute/starting-weights.js';
 import { openRun, publishAll } from '../../../run/open/open-run.js';
