@@ -64,7 +64,7 @@ export const agentSchema = z.strictObject({
   callCost: nonNegative
     .default(0)
     .describe(
-      "Each call of the agent lowers the team's reward of the episode by this. The success of the episode " +
+      "Each call of the agent by `play` lowers the team's reward of the episode by this. The success of the episode " +
         'does not change. A failed episode pays too. Events report the sum as the part `calls` of the reward.',
     ),
   tokenCost: nonNegative

@@ -82,8 +82,8 @@ export const trainingSchema = z.strictObject({
     .max(20)
     .default(2)
     .describe(
-      'How often `reward`, `success` and `metrics` are called again if one of them throws. After a network ' +
-        'error drmas waits half a second first, then twice as long each time.',
+      'How often `reward`, `success` and `metrics`, or `rewardGroup`, are called again if one of them throws. After a ' +
+        'network error drmas waits half a second first, then twice as long each time.',
     ),
   maxTurns: count
     .default(16)
@@ -100,8 +100,8 @@ export const trainingSchema = z.strictObject({
   maxOutcomeBytes: count
     .default(1_000_000)
     .describe(
-      'The approximate limit, in characters of JSON, for the value that `play` returns and for each value ' +
-        'that it logs. A larger value fails the episode.',
+      'The approximate limit, in characters of JSON, for the value that `play` returns, for each value that it logs, ' +
+        'and for the list that `rewardGroup` returns. A larger value fails the episode.',
     ),
   checkpointEvery: count.default(20).describe('Steps between checkpoints. The last step always has one.'),
   keepCheckpoints: count

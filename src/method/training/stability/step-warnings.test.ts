@@ -4,7 +4,7 @@ import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { estimatorHints } from './step-warnings.js';
+import { estimatorHints, uncountedTokens } from './step-warnings.js';
 import { Symptoms } from './symptoms.js';
 
 const hintsOf = ({ advantage, training }: Recipe, step: number, advantages: Parameters<typeof estimatorHints>[2]) =>
@@ -15,6 +15,35 @@ const calls = {
   fixer: { share: 0.25, success: 0.1, overall: 0.8, alone: 0.2 },
 };
 const diagnosed = { inflation: { solver: 1, fixer: 3.2 }, ownShare: {}, calls };
+
+describe('an endpoint that reports no numbers of tokens', () => {
+  const turnOf = (agent: string, endpoint: object) => ({ agent, endpoint, response: [] });
+  const played = (endpoint: object, step = 1) => {
+    const turns = [turnOf('judge', endpoint), { agent: 'solver', response: [1] }];
+    return { step, all: [{ task: { id: 't', data: {} }, episodes: [{ turns }] }] } as never;
+  };
+  const run = (tokenCost: number, stopWhen?: object, prices: object = {}) =>
+    ({ agents: { solver: {}, judge: { tokenCost } }, training: { stopWhen }, prices }) as never;
+  const known = { promptTokens: 3, responseTokens: 2 };
+
+  it('is named with the settings that count them, in the first step', () => {
+    const price = { judge: { read: 1, write: 1, train: 0 } };
+    expect(uncountedTokens(run(0.1, { tokens: 100, cost: 1 }, price), played({ promptTokens: 3 }))).toEqual([
+      expect.objectContaining({
+        agent: 'judge',
+        message: expect.stringMatching(
+          /count as 0 for agents\.judge\.tokenCost, its price, training\.stopWhen\.cost, training\.stopWhen\.tokens$/,
+        ),
+      }),
+    ]);
+    expect(uncountedTokens(run(0.1), played({}, 2))).toEqual([]);
+  });
+
+  it('is not named if it reports them, or no setting counts them', () => {
+    expect(uncountedTokens(run(0.1), played(known))).toEqual([]);
+    expect(uncountedTokens(run(0, { minutes: 1 }), played({}))).toEqual([]);
+  });
+});
 
 it.each(['grpo', 'grpo-turn', 'dr-grpo', 'drmas-std'] as const)(
   '%s: a warning at step 1, for the agent that is inflated',

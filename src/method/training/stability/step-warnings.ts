@@ -1,7 +1,7 @@
 import type { Warning } from '@drmas/engine/events';
 import { ROUNDING, significant } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
-import { type Episode, successOf, type TurnRecord, trainedTurns } from '@drmas/engine/nouns';
+import { type Episode, successOf, type Turn, type TurnRecord, trainedTurns } from '@drmas/engine/nouns';
 import { type CostOfCalls, missingParts, noCost } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
@@ -188,6 +188,32 @@ export function unheardTeam(
   if (training.filter !== undefined || readsTeam(estimator, records)) return [];
   const message = `step 1: each agent that learns has a reward of its own, so no policy learns from the team's reward, and ${set.join(', ')} change nothing that is learnt. Take them into the agents' own rewards`;
   return [{ type: 'warning', code: 'settings', step, message }];
+}
+
+/**
+ * A warning for each agent whose endpoint reports no numbers of tokens, if a setting counts them: they count as 0. It is
+ * given in the first step.
+ */
+export function uncountedTokens(
+  { agents, training, prices }: Pick<TrainingRun, 'agents' | 'training' | 'prices'>,
+  { step, all }: Pick<Played, 'step' | 'all'>,
+): Warning[] {
+  if (step !== 1) return [];
+  const turns = all.flatMap(({ episodes }) => episodes.flatMap((episode) => episode.turns));
+  const isUncounted = ({ endpoint }: Turn) =>
+    endpoint !== undefined && (endpoint.promptTokens === undefined || endpoint.responseTokens === undefined);
+  const names = [...new Set(turns.filter(isUncounted).map(({ agent }) => agent))].sort();
+  return names.flatMap((agent): Warning[] => {
+    const { tokens, cost } = training.stopWhen ?? {};
+    const set = [
+      ...((agents[agent]?.tokenCost ?? 0) > 0 ? [`agents.${agent}.tokenCost`] : []),
+      ...(prices[agent] === undefined ? [] : ['its price', ...(cost === undefined ? [] : ['training.stopWhen.cost'])]),
+      ...(tokens === undefined ? [] : ['training.stopWhen.tokens']),
+    ];
+    if (set.length === 0) return [];
+    const message = `step 1: the endpoint of '${agent}' does not report how many tokens it reads and writes, so they count as 0 for ${set.join(', ')}`;
+    return [{ type: 'warning', code: 'settings', step, agent, message }];
+  });
 }
 
 /** Whether another reward of the team would give other advantages, although each agent has a reward of its own. */

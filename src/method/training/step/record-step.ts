@@ -17,6 +17,7 @@ import {
   missingOutcomes,
   opposedRewards,
   partWarnings,
+  uncountedTokens,
   unheardTeam,
 } from '../stability/step-warnings.js';
 import { demonstrationWarnings } from '../stability/taught-answers.js';
@@ -83,7 +84,7 @@ interface StepJudgement {
 
 /** Checks a recorded step for spikes, for agents that learn nothing, and for unsuitable settings. */
 function judgeStep(
-  run: Pick<TrainingRun, 'agents' | 'training' | 'estimator'>,
+  run: Pick<TrainingRun, 'agents' | 'training' | 'estimator' | 'prices'>,
   { watch }: Pick<Progress, 'watch'>,
   recorded: Step,
   played: Played,
@@ -99,6 +100,7 @@ function judgeStep(
     ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
     ...unheardTeam(run, played, advantages),
+    ...uncountedTokens(run, played),
     ...gapWarnings(played, updates, training.logprobGap),
     ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),
   ];
