@@ -1,7 +1,7 @@
 /** The filters of jinja2, and `tojson` as transformers defines it. */
 import { Arguments } from './arguments.js';
 import type { Budget } from './budget.js';
-import { percent } from './format-text.js';
+import { fixedText, percent } from './format-text.js';
 import { jsonStyle, writeJson } from './json.js';
 import { replaced } from './methods.js';
 import { calculate } from './operators.js';
@@ -61,6 +61,12 @@ function reach(value: Value, path: Value, host: Host): Value {
   return reached;
 }
 
+const orElse = (value: Value, otherwise: Value) => (value === undefined ? (otherwise ?? undefined) : value);
+
+/** The attribute, or the default if it is undefined. None is a value, and no default. */
+const reachOr = (value: Value, path: Value, otherwise: Value, host: Host) =>
+  orElse(reach(value, path, host), otherwise);
+
 /** How a filter compares entries: by an attribute, and without regard to capitals. */
 function keyFor({ args, host }: Call): (value: Value) => Value {
   const attribute = args.get('attribute');
@@ -118,7 +124,7 @@ const chunks = (items: readonly Value[], size: number): Value[][] => {
 function rounded(value: number, digits: number, method: string): number {
   if (method === 'common') {
     if (digits === 0 || !Number.isFinite(value)) return halfToEven(value);
-    if (digits > 0 && digits <= 100) return Number(value.toFixed(digits));
+    if (digits > 0 && digits <= 100) return Object.is(value, -0) ? value : Number(fixedText(value, digits));
     return halfToEven(value * 10 ** digits) / 10 ** digits;
   }
   const scale = 10 ** digits;
@@ -302,11 +308,12 @@ export const filters: Readonly<Record<string, Filter>> = {
     ['attribute', 'default', 'case_sensitive'],
     (value, call) => {
       const key = keyFor(call);
-      const given = (item: Value) => key(item) ?? call.args.get('default');
+      const otherwise = call.args.get('default') ?? undefined; // as in Python, None is no default
+      const given = (item: Value) => orElse(key(item), otherwise);
       const groups: [Value, Value, Value[]][] = [];
       for (const item of sorted(list(value, call), given, false, call.budget)) {
         const last = groups.at(-1);
-        const shown = reach(item, call.args.get('attribute'), call.host) ?? call.args.get('default');
+        const shown = reachOr(item, call.args.get('attribute'), otherwise, call.host);
         if (last !== undefined && equals(last[0], given(item), call.budget)) last[2].push(item);
         else groups.push([given(item), shown, [item]]);
       }
@@ -375,7 +382,7 @@ export const filters: Readonly<Record<string, Filter>> = {
       const attribute = restNamed.get('attribute');
       const otherwise = restNamed.get('default');
       const items = iterate(truthy(value) ? value : [], budget).map((item) => {
-        if (name === undefined) return reach(item, attribute, host) ?? otherwise;
+        if (name === undefined) return reachOr(item, attribute, otherwise, host);
         return host.filter(String(name), item, more, restNamed);
       });
       return new Sequence('generator', items);

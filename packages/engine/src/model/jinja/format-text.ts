@@ -84,14 +84,36 @@ function digits(size: bigint | number, { type, precision, alternate }: Spec): st
   }
 }
 
-/** `toFixed` rounds the exact value as Python does, up to 1e21. */
+/** The most digits that JavaScript writes. */
+const MOST_WRITTEN = 100;
+
+/** A number as a function of JavaScript writes it, but a tie goes to the even digit as in Python. */
+function tiesToEven(write: (digits: number) => string, digits: number): string {
+  const [, kept = '', next = '', rest = '', power = ''] = exactly(write, digits);
+  const isTie = next === '5' && /^0*$/.test(rest) && /[02468]\.?$/.test(kept);
+  return isTie ? kept.replace(/\.$/, '') + power : write(digits);
+}
+
+/** The text up to the digit that is rounded, this digit, the digits behind it, and the power of ten. */
+const exactly = (write: (digits: number) => string, digits: number): readonly string[] =>
+  digits >= MOST_WRITTEN
+    ? []
+    : (new RegExp(`^(-?\\d+\\.\\d{${digits}})(\\d)(\\d*)(e.*)?$`).exec(write(MOST_WRITTEN)) ?? []);
+
+/** `toFixed` of a number below 1e21, rounded as Python rounds. */
+export const fixedText = (value: number, digits: number): string =>
+  Math.abs(value) < 1e21 ? tiesToEven((most) => value.toFixed(most), digits) : value.toFixed(digits);
+
+const exponentialText = (value: number, digits: number): string =>
+  tiesToEven((most) => value.toExponential(most), digits);
+
 function fixed(value: number, digits: number): string {
-  if (value < 1e21) return value.toFixed(digits);
+  if (value < 1e21) return fixedText(value, digits);
   return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
 }
 
 function exponential(value: number, digits: number, isUpper: boolean): string {
-  const [mantissa = '', power = '0'] = value.toExponential(digits).split('e');
+  const [mantissa = '', power = '0'] = exponentialText(value, digits).split('e');
   const exponent = Number(power);
   const text = `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
   return isUpper ? text.toUpperCase() : text;
@@ -99,9 +121,9 @@ function exponential(value: number, digits: number, isUpper: boolean): string {
 
 function general(value: number, asked: number, keepZeros: boolean, less = 0): string {
   const precision = Math.max(1, asked);
-  const exponent = Number(value.toExponential(precision - 1).split('e')[1]);
+  const exponent = Number(exponentialText(value, precision - 1).split('e')[1]);
   const isFixed = exponent >= -4 && exponent < precision - less;
-  const text = isFixed ? value.toFixed(precision - 1 - exponent) : exponential(value, precision - 1, false);
+  const text = isFixed ? fixedText(value, precision - 1 - exponent) : exponential(value, precision - 1, false);
   if (keepZeros) return text;
   const [mantissa = '', power] = text.split('e');
   const short = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
@@ -121,7 +143,7 @@ function padded(sign: string, text: string, { align, fill, width }: Spec): strin
   return fill.repeat(left) + sign + text + fill.repeat(missing - left);
 }
 
-const PERCENT = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d*)(?:\.(\d*))?[hlL]?([\s\S])/g;
+const PERCENT = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d*)(?:\.(\d*))?[hlL]?([\s\S]?)/g;
 
 /** `'%s' % value`. */
 export function percent(format: string, value: Value, budget: Budget): string {
@@ -132,9 +154,11 @@ export function percent(format: string, value: Value, budget: Budget): string {
     return values[used++];
   };
   const text = format.replace(PERCENT, (_all, key, flags: string, width: string, precision, type: string) => {
+    if (type === '') throw new Error('incomplete format');
     if (type === '%') return '%';
     if (width === '*') throw new Error('the width * is not supported in a format');
     if (key !== undefined && !isMap(value)) throw new Error('the format requires a mapping');
+    if (key !== undefined && isMap(value) && !value.has(key)) throw new Error(`the format has no value for '${key}'`);
     const each = key !== undefined && isMap(value) ? value.get(key) : next();
     return budget.text(percentValue(each, type, flags, Number(width), precision, budget));
   });
@@ -169,6 +193,7 @@ function percentValue(
   if (type === 'c' && typeof value === 'string') return write(value, { ...spec, type: 's' }, budget);
   if (!isNumber(value)) throw new Error(`%${type} format: a number is required, not ${typeName(value)}`);
   if (!'diuxXoc'.includes(type)) return write(Number(value), spec, budget);
+  if (typeof value === 'number' && !'diu'.includes(type)) throw new Error(`%${type} format: an integer is required`);
   const whole = typeof value === 'number' ? BigInt(Math.trunc(value)) : BigInt(value);
   return write(whole, { ...spec, type: 'iu'.includes(type) ? 'd' : type, precision: undefined }, budget);
 }
@@ -180,6 +205,13 @@ const inAscii = (text: string) =>
     const [letter, digits] = code < 0x100 ? ['x', 2] : code < 0x10000 ? ['u', 4] : ['U', 8];
     return `\\${letter}${code.toString(16).padStart(digits as number, '0')}`;
   });
+
+/** A value as a field of `format` with `!s`, `!r` or `!a` writes it. */
+function converted(value: Value, conversion: string | undefined, budget: Budget): Value {
+  if (conversion === undefined) return value;
+  if (conversion === 's') return textOf(value, budget);
+  return conversion === 'a' ? inAscii(repr(value, budget)) : repr(value, budget);
+}
 
 /** How a field of `format` reaches into a value: `{0.name}`, `{a[b]}`. */
 type Reach = (value: Value, name: string, isAttribute: boolean) => Value;
@@ -209,9 +241,7 @@ export function formatText(format: string, args: readonly Value[], named: Named,
       if (all === '{{' || all === '}}') return all.charAt(0);
       if (name === undefined) throw new Error(`single '${all}' in a format`);
       const value = field(name);
-      const converted =
-        conversion === undefined ? value : conversion === 's' ? textOf(value, budget) : repr(value, budget);
-      return budget.text(formatValue(converted, nested(spec), budget));
+      return budget.text(formatValue(converted(value, conversion, budget), nested(spec), budget));
     },
   );
   return budget.text(text);

@@ -2,7 +2,7 @@
 import { Arguments } from './arguments.js';
 import type { Budget } from './budget.js';
 import { strftime } from './strftime.js';
-import { Callable, isMap, iterate, keyOf, Sequence, Tuple, textOf, truthy, typeName, type Value } from './values.js';
+import { Callable, dictOf, isMap, iterate, Sequence, Tuple, textOf, truthy, typeName, type Value } from './values.js';
 
 /** The most numbers of a range. */
 const RANGE = 10_000;
@@ -22,15 +22,20 @@ export function globals(budget: Budget, now: () => Date): Readonly<Record<string
         Array.from({ length }, (_, i) => BigInt(from + i * step)),
       );
     }),
-    dict: new Callable('dict', (args, named) => new Map([...entriesOf(args[0], budget), ...named])),
-    namespace: new Callable('namespace', (args, named) => {
-      const values = new Map<Value, Value>([...entriesOf(args[0], budget), ...named]);
-      for (const name of values.keys()) requirePlain(name);
-      return {
-        attribute: (name) => values.get(name),
-        assign: (name, value) => void values.set(requirePlain(name), value),
-      };
-    }),
+    dict: new Callable('dict', (args, named) => dictOf([...entriesOf(args[0], budget), ...named])),
+    namespace: new Callable(
+      'namespace',
+      (args, named) => {
+        const values = dictOf([...entriesOf(args[0], budget), ...named]);
+        for (const name of values.keys()) requirePlain(name);
+        return {
+          attribute: (name) => values.get(name),
+          assign: (name, value) => void values.set(requirePlain(name), value),
+        };
+      },
+      {},
+      true,
+    ),
     raise_exception: define('raise_exception', ['message'], (args) => {
       throw new Error(textOf(args.get('message'), budget));
     }),
@@ -39,6 +44,8 @@ export function globals(budget: Budget, now: () => Date): Readonly<Record<string
       if (items.length === 0) throw new Error('at least one item has to be provided');
       let place = 0;
       const attributes: Readonly<Record<string, () => Value>> = {
+        items: () => new Tuple(items),
+        pos: () => BigInt(place),
         current: () => items[place],
         next: () =>
           new Callable('next', () => {
@@ -54,6 +61,9 @@ export function globals(budget: Budget, now: () => Date): Readonly<Record<string
       };
       return { attribute: (name) => (Object.hasOwn(attributes, name) ? attributes[name]?.() : undefined) };
     }),
+    lipsum: define('lipsum', ['n', 'html', 'min', 'max'], () => {
+      throw new Error('drmas does not play lipsum, which writes random words');
+    }),
     joiner: define('joiner', ['sep'], (args) => {
       let isUsed = false;
       const call = new Callable('joiner', () => {
@@ -61,7 +71,11 @@ export function globals(budget: Budget, now: () => Date): Readonly<Record<string
         isUsed = true;
         return text;
       });
-      return { attribute: () => undefined, call };
+      const attributes: Readonly<Record<string, () => Value>> = {
+        sep: () => args.text('sep', ', '),
+        used: () => isUsed,
+      };
+      return { attribute: (name) => (Object.hasOwn(attributes, name) ? attributes[name]?.() : undefined), call };
     }),
   };
 }
@@ -78,6 +92,6 @@ function entriesOf(value: Value, budget: Budget): (readonly [Value, Value])[] {
   return iterate(value, budget).map((pair) => {
     const [key, item, ...more] = pair instanceof Tuple ? pair.items : iterate(pair, budget);
     if (item === undefined || more.length > 0) throw new Error(`dict: expected pairs, got ${typeName(pair)}`);
-    return [keyOf(key), item];
+    return [key, item];
   });
 }

@@ -2,20 +2,22 @@
 import { Arguments } from './arguments.js';
 import type { Budget } from './budget.js';
 import { applyFilter, groupAttribute, type Host } from './filters.js';
-import { CHANGING, methodOf } from './methods.js';
+import { CHANGING, methodOf, partOfNumber, refuseUnplayed } from './methods.js';
 import type { Expression, Inputs, MacroNode, Statement, Target } from './nodes.js';
 import { calculate, contains, sliced } from './operators.js';
 import { applyTest } from './tests.js';
 import {
   Callable,
   compare,
+  dictOf,
   equals,
   isAttributes,
   isList,
   isMap,
   isNumber,
   iterate,
-  keyOf,
+  keyIn,
+  Markup,
   type Named,
   plain,
   points,
@@ -38,6 +40,10 @@ class Scope {
     this.outer = outer;
   }
 
+  has(name: string): boolean {
+    return this.#values.has(name) || this.outer?.has(name) === true;
+  }
+
   get(name: string): Value {
     for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.outer)
       if (scope.#values.has(name)) return scope.#values.get(name);
@@ -57,6 +63,8 @@ const DEPTH = 200;
 export class Interpreter {
   readonly #budget: Budget;
   readonly #globals = new Scope();
+  /** The variables of the template itself. */
+  #root = new Scope();
   readonly #host: Host;
   #depth = 0;
 
@@ -74,7 +82,8 @@ export class Interpreter {
 
   /** The output. @throws Error when the template raises one, or does too much */
   run(template: readonly Statement[]): string {
-    return this.#output(template, new Scope(this.#globals));
+    this.#root = new Scope(this.#globals);
+    return this.#output(template, this.#root);
   }
 
   #output(body: readonly Statement[], scope: Scope): string {
@@ -125,7 +134,7 @@ export class Interpreter {
         return this.#play(statement.body, inner, output);
       }
       case 'block':
-        return this.#play(statement.body, new Scope(scope), output);
+        return this.#play(statement.body, new Scope(statement.scoped ? scope : this.#root), output);
       case 'macro':
         return void scope.set(statement.macro.name, this.#macro(statement.macro, scope));
       case 'callBlock': {
@@ -236,7 +245,7 @@ export class Interpreter {
       catch_varargs: used.has('varargs'),
       caller: used.has('caller'),
     };
-    return new Callable(macro.name, call, { ...facts, ...catches });
+    return new Callable(macro.name, call, { ...facts, ...catches }, true);
   }
 
   #plain(node: Expression, scope: Scope): Value {
@@ -249,19 +258,28 @@ export class Interpreter {
       case 'constant':
         return node.value;
       case 'name':
+        if (node.name === 'self' && !scope.has('self')) throw new Error("drmas does not play 'self'");
         return scope.get(node.name);
       case 'list':
-        return node.items.map((item) => this.#plain(item, scope));
+        return node.items.map((item) => this.#kept(item, scope));
       case 'tuple':
-        return new Tuple(node.items.map((item) => this.#plain(item, scope)));
+        return new Tuple(node.items.map((item) => this.#kept(item, scope)));
       case 'dict':
-        return new Map(node.entries.map(([key, value]) => [keyOf(this.#plain(key, scope)), this.#plain(value, scope)]));
-      case 'attribute':
-        return this.#attribute(this.#plain(node.object, scope), node.name);
-      case 'item':
-        return this.#item(this.#plain(node.object, scope), this.#plain(node.key, scope));
-      case 'slice':
-        return this.#slice(this.#plain(node.object, scope), node.bounds, scope);
+        return dictOf(node.entries.map(([key, value]) => [this.#plain(key, scope), this.#kept(value, scope)]));
+      case 'attribute': {
+        const object = this.#evaluate(node.object, scope);
+        return object instanceof Markup
+          ? methodOfMarkup(this.#attribute(object.text, node.name))
+          : this.#attribute(object, node.name);
+      }
+      case 'item': {
+        const object = this.#evaluate(node.object, scope);
+        return likeObject(object, this.#item(plain(object), this.#plain(node.key, scope)));
+      }
+      case 'slice': {
+        const object = this.#evaluate(node.object, scope);
+        return likeObject(object, this.#slice(plain(object), node.bounds, scope));
+      }
       case 'call':
         return this.#call(node.callee, node.inputs, scope);
       case 'filter': {
@@ -270,7 +288,7 @@ export class Interpreter {
         return applyFilter(this.#host, node.name, value, args, named);
       }
       case 'test': {
-        const value = this.#plain(node.object, scope);
+        const value = this.#evaluate(node.object, scope);
         return applyTest(node.name, value, this.#inputs(node.inputs, scope).args, this.#budget);
       }
       case 'not':
@@ -317,6 +335,14 @@ export class Interpreter {
     }
   }
 
+  /** @throws Error for markup: Python keeps it in a list, where it is neither a text nor shown as one */
+  #kept(node: Expression, scope: Scope): Value {
+    const value = this.#evaluate(node, scope);
+    if (value instanceof Markup)
+      throw new Error("drmas does not keep what 'safe' or 'escape' returns in a list or dict");
+    return value;
+  }
+
   #compares(operator: string, left: Value, right: Value): boolean {
     switch (operator) {
       case '==':
@@ -334,9 +360,14 @@ export class Interpreter {
     }
   }
 
-  #inputs(inputs: Inputs, scope: Scope): { readonly args: readonly Value[]; readonly named: Named } {
-    const args = inputs.args.map((each) => this.#plain(each, scope));
-    const named = new Map(inputs.named.map(([name, each]) => [name, this.#plain(each, scope)]));
+  #inputs(
+    inputs: Inputs,
+    scope: Scope,
+    takesMarkup = false,
+  ): { readonly args: readonly Value[]; readonly named: Named } {
+    const read = (node: Expression) => (takesMarkup ? this.#evaluate(node, scope) : this.#plain(node, scope));
+    const args = inputs.args.map(read);
+    const named = new Map(inputs.named.map(([name, each]) => [name, read(each)]));
     if (inputs.spread !== undefined) args.push(...iterate(this.#evaluate(inputs.spread, scope), this.#budget));
     if (inputs.spreadNamed !== undefined) {
       const more = this.#evaluate(inputs.spreadNamed, scope);
@@ -349,7 +380,8 @@ export class Interpreter {
   #call(callee: Expression, inputs: Inputs, scope: Scope, caller?: Callable): Value {
     const found = this.#evaluate(callee, scope);
     const callable = isAttributes(found) ? found.call : found;
-    const { args, named } = this.#inputs(inputs, scope);
+    const takesMarkup = callable instanceof Callable && callable.takesMarkup;
+    const { args, named } = this.#inputs(inputs, scope, takesMarkup);
     if (!(callable instanceof Callable)) {
       const name = callee.type === 'name' || callee.type === 'attribute' ? `'${callee.name}'` : 'the value';
       throw new Error(
@@ -367,6 +399,8 @@ export class Interpreter {
     if (value instanceof Callable) return Object.hasOwn(value.facts, name) ? value.facts[name] : undefined;
     const method = this.#method(value, name);
     if (method !== undefined) return method;
+    refuseUnplayed(value, name);
+    if (isNumber(value)) return partOfNumber(value, name);
     if ((isMap(value) || isList(value)) && CHANGING.has(name)) return undefined;
     return isMap(value) ? value.get(name) : groupAttribute(value, name);
   }
@@ -382,11 +416,10 @@ export class Interpreter {
     if (value === undefined) throw new Error(`an undefined value has no item ${repr(key, this.#budget)}`);
     if (isMap(value)) {
       const isKey = !isMap(key) && !isList(key) && !(key instanceof Tuple);
-      if (isKey && value.has(keyOf(key))) return value.get(keyOf(key));
+      const stored = isKey ? keyIn(value, key) : undefined;
+      if (isKey && value.has(stored)) return value.get(stored);
     } else if (typeof key === 'bigint' || typeof key === 'boolean') return this.#index(value, Number(key));
-    if (typeof key !== 'string') return undefined;
-    const hasNames = isAttributes(value) || value instanceof Callable;
-    return hasNames ? this.#attribute(value, key) : this.#method(value, key);
+    return typeof key === 'string' ? this.#attribute(value, key) : undefined;
   }
 
   #index(value: Value, index: number): Value {
@@ -410,6 +443,32 @@ export class Interpreter {
     const part = sliced(items, numbers);
     return value instanceof Tuple ? new Tuple(part) : value instanceof Sequence ? new Sequence('range', part) : part;
   }
+}
+
+/** A part of markup is markup. */
+const likeObject = (object: Value, part: Value): Value =>
+  object instanceof Markup && typeof part === 'string' ? new Markup(part) : part;
+
+/** Methods of markup that return markup. */
+const WRAPPED = new Set([
+  ...['capitalize', 'casefold', 'center', 'expandtabs', 'ljust', 'lower', 'lstrip', 'removeprefix', 'removesuffix'],
+  ...['rjust', 'rstrip', 'strip', 'swapcase', 'title', 'upper', 'zfill'],
+]);
+/** Methods of markup that write other texts in HTML, or return lists of markup. */
+const UNPLAYED_OF_MARKUP = new Set([
+  ...['format', 'format_map', 'join', 'partition', 'replace', 'rpartition', 'rsplit', 'split', 'splitlines'],
+]);
+
+/** @throws Error for a method that drmas does not play on markup */
+function methodOfMarkup(method: Value): Value {
+  if (!(method instanceof Callable)) return method;
+  const { name, call } = method;
+  if (UNPLAYED_OF_MARKUP.has(name)) throw new Error(`drmas does not play '${name}' of what 'safe' or 'escape' returns`);
+  if (!WRAPPED.has(name)) return method;
+  return new Callable(name, (args, named) => {
+    const result = call(args, named);
+    return typeof result === 'string' ? new Markup(result) : result;
+  });
 }
 
 function rangeOrList(value: Value): readonly Value[] | undefined {

@@ -22,6 +22,26 @@ describe('a template has the output of jinja2', () => {
   });
 });
 
+describe('what jinja2 plays and drmas does not is refused by its name', () => {
+  it.each([
+    ['{% block a %}x{% endblock %}{{ self.a() }}', "drmas does not play 'self'"],
+    ['{{ self is defined }}', "drmas does not play 'self'"],
+    ['{{ lipsum() }}', 'drmas does not play lipsum'],
+    ['{{ 10.bit_length() }}', "drmas does not play 'bit_length' of a value of type int"],
+    ['{{ 5.5.hex is defined }}', "drmas does not play 'hex' of a value of type float"],
+    ["{{ 'a'['encode'] is defined }}", "drmas does not play 'encode' of a value of type str"],
+    ["{{ {}.fromkeys(['a']) }}", "drmas does not play 'fromkeys' of a value of type dict"],
+    ['{{ range(3).start }}', "drmas does not play 'start' of a value of type range"],
+    ['{{ {}.keys() == {}.keys() }}', 'drmas does not compare dict_keys'],
+    ["{{ ['<' | e] }}", "what 'safe' or 'escape' returns in a list or dict"],
+    ["{{ ('<' | safe).split('<') }}", "drmas does not play 'split' of what 'safe' or 'escape' returns"],
+    ["{{ ('%s' | safe) % '<' }}", "drmas does not play % of what 'safe' returns"],
+    ['{{ [1] | random }}', "drmas does not play the filter 'random'"],
+  ])('%s', (source, message) => {
+    expect(() => chatTemplate(source)({}, [], undefined, now)).toThrow(message);
+  });
+});
+
 describe('JSON of a tool call', () => {
   const again = (text: string) =>
     writeJson(

@@ -1,7 +1,7 @@
 /** JSON as Python reads and writes it: whole numbers of any size, `5.0` beside `5`, and keys in their order. */
 import type { Budget } from './budget.js';
 import { floatText } from './python-text.js';
-import { isList, isMap, keyOf, Tuple, truthy, typeName, type Value } from './values.js';
+import { isList, isMap, Tuple, truthy, typeName, type Value } from './values.js';
 
 const TOKEN = /[ \t\n\r]*(?:("(?:[^"\\]|\\.)*")|(-?\d+)(\.\d+)?([eE][+-]?\d+)?|(true|false|null)|([{}[\],:]))/y;
 
@@ -108,10 +108,9 @@ function sortedEntries(map: ReadonlyMap<Value, Value>): [Value, Value][] {
 }
 
 function keyText(key: Value): string {
-  const plain = keyOf(key);
-  if (typeof plain === 'string') return plain;
-  if (plain === null || typeof plain === 'boolean' || typeof plain === 'bigint') return String(plain);
-  if (typeof plain === 'number') return jsonFloat(plain);
+  if (typeof key === 'string') return key;
+  if (key === null || typeof key === 'boolean' || typeof key === 'bigint') return String(key);
+  if (typeof key === 'number') return jsonFloat(key);
   throw new Error(`keys must be str, int, float, bool or None, not ${typeName(key)}`);
 }
 

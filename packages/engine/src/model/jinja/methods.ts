@@ -13,6 +13,7 @@ import {
   isMap,
   isNumber,
   iterate,
+  keyIn,
   keyOf,
   points,
   Sequence,
@@ -277,7 +278,7 @@ const ofDicts: Readonly<Record<string, Method<ReadonlyMap<Value, Value>>>> = {
   get: [
     ['key', 'default'],
     (self, { args }) => {
-      const key = keyOf(args.get('key'));
+      const key = keyIn(self, keyOf(args.get('key')));
       if (self.has(key)) return self.get(key);
       return args.has('default') ? args.get('default') : null;
     },
@@ -314,6 +315,37 @@ const ofLists: Readonly<Record<string, Method<readonly Value[]>>> = {
 const ofNumbers: Readonly<Record<string, Method<bigint | number | boolean>>> = {
   is_integer: [[], (self) => Number.isInteger(Number(self))],
 };
+
+/** The parts of a number: a whole number is a fraction, and each number is a complex one. */
+export function partOfNumber(value: bigint | number | boolean, name: string): Value {
+  const isFloat = typeof value === 'number';
+  if (name === 'real') return isFloat ? value : BigInt(value);
+  if (name === 'imag') return isFloat ? 0 : 0n;
+  if (isFloat) return undefined;
+  return name === 'numerator' ? BigInt(value) : name === 'denominator' ? 1n : undefined;
+}
+
+const UNPLAYED_OF_NUMBERS = ['as_integer_ratio', 'conjugate'];
+
+/** Methods that Python's values have, no prompt needs, and drmas does not play. */
+const UNPLAYED: Readonly<Record<string, readonly string[]>> = {
+  str: ['encode', 'maketrans', 'translate'],
+  dict: ['fromkeys'],
+  int: [...UNPLAYED_OF_NUMBERS, 'bit_count', 'bit_length', 'from_bytes', 'to_bytes'],
+  bool: [...UNPLAYED_OF_NUMBERS, 'bit_count', 'bit_length', 'from_bytes', 'to_bytes'],
+  float: [...UNPLAYED_OF_NUMBERS, 'fromhex', 'hex'],
+  range: ['count', 'index', 'start', 'step', 'stop'],
+  generator: ['close', 'send', 'throw'],
+  dict_items: ['isdisjoint', 'mapping'],
+  dict_keys: ['isdisjoint', 'mapping'],
+  dict_values: ['mapping'],
+};
+
+/** @throws Error for a method that Python has and drmas does not play: it must not read as undefined */
+export function refuseUnplayed(value: Value, name: string): void {
+  if (UNPLAYED[typeName(value)]?.includes(name))
+    throw new Error(`drmas does not play '${name}' of a value of type ${typeName(value)}`);
+}
 
 /** A method of a value, bound to it; undefined if it has none of this name. */
 export function methodOf(value: Value, name: string, budget: Budget, reach: Call['reach']): Callable | undefined {

@@ -42,7 +42,8 @@ export type Statement =
   | { readonly type: 'data'; readonly text: string }
   | { readonly type: 'print'; readonly value: Expression }
   | { readonly type: 'set'; readonly target: Target; readonly value: Expression }
-  | { readonly type: 'block'; readonly body: readonly Statement[] }
+  /** A block that is not scoped sees the variables of the template, and not those of loops and macros around it. */
+  | { readonly type: 'block'; readonly body: readonly Statement[]; readonly scoped: boolean }
   | {
       readonly type: 'with';
       readonly values: readonly (readonly [Target, Expression])[];

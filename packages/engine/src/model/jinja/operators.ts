@@ -8,6 +8,8 @@ import {
   isMap,
   isNumber,
   itemsOf,
+  keyIn,
+  keyOf,
   Markup,
   plain,
   Tuple,
@@ -35,7 +37,11 @@ export function calculate(operator: string, left: Value, right: Value, budget: B
 
 /** A sum of markup and a text writes the text in HTML; other operators see a text. */
 function withMarkup(operator: string, left: Value, right: Value, budget: Budget): Value {
-  if (operator !== '+') return calculate(operator, plain(left), plain(right), budget);
+  if (operator === '%' && left instanceof Markup) throw new Error("drmas does not play % of what 'safe' returns");
+  if (operator !== '+') {
+    const result = calculate(operator, plain(left), plain(right), budget);
+    return operator === '*' && typeof result === 'string' ? new Markup(result) : result;
+  }
   const parts = [left, right].map((value) => {
     if (value instanceof Markup) return value.text;
     return typeof value === 'string' ? escaped(value) : refuse(operator, left, right);
@@ -137,7 +143,7 @@ export function contains(container: Value, item: Value, budget: Budget): boolean
     budget.spend(container.length / 64);
     return container.includes(item);
   }
-  if (isMap(container)) return !isMap(item) && !isList(item) && container.has(item);
+  if (isMap(container)) return !(item instanceof Tuple) && container.has(keyIn(container, keyOf(item)));
   const items = itemsOf(container);
   if (items === undefined) throw new Error(`argument of type '${typeName(container)}' is not iterable`);
   budget.spend(items.length / 8);

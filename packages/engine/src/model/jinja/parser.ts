@@ -9,6 +9,12 @@ const CONSTANTS: ReadonlyMap<string, null | boolean> = new Map<string, null | bo
   ...(['none', 'None'] as const).map((name) => [name, null] as const),
 ]);
 
+/** The names that a target assigns to. */
+function namesOf(target: Target): string[] {
+  if (target.type === 'targets') return target.targets.flatMap(namesOf);
+  return target.type === 'name' ? [target.name] : [];
+}
+
 /** @throws Error naming the line of what cannot be read */
 export function parse(source: string): readonly Statement[] {
   return new Parser(tokenize(source)).template();
@@ -102,15 +108,15 @@ class Parser {
         return { type: 'print', value: this.#captured('endfilter', (body) => this.#filters(this.#filter(body))) };
       case 'block': {
         const block = this.#expect('name');
-        this.#take('name', 'scoped');
+        const scoped = this.#take('name', 'scoped') !== undefined;
         this.#expect('blockEnd');
         const body = this.#body(['endblock']);
         this.#expect('name', 'endblock');
         this.#take('name', block);
-        return { type: 'block', body };
+        return { type: 'block', body, scoped };
       }
       case 'generation':
-        return { type: 'block', body: this.#blockBody('endgeneration') };
+        return { type: 'block', body: this.#blockBody('endgeneration'), scoped: true };
       case 'with': {
         const values: (readonly [Target, Expression])[] = [];
         while (!this.#is('blockEnd')) {
@@ -121,8 +127,14 @@ class Parser {
         }
         return { type: 'with', values, body: this.#blockBody('endwith') };
       }
-      case 'print':
-        return { type: 'print', value: this.#tuple() };
+      case 'print': {
+        const values = [this.#expression()];
+        while (this.#take('operator', ',') !== undefined) values.push(this.#expression());
+        return {
+          type: 'print',
+          value: values.length === 1 && values[0] ? values[0] : { type: 'concat', parts: values },
+        };
+      }
       case 'break':
       case 'continue':
         return { type: name };
@@ -142,6 +154,7 @@ class Parser {
 
   #loop(): Statement {
     const target = this.#target();
+    if (namesOf(target).includes('loop')) throw new Error("a loop cannot assign to 'loop'");
     this.#expect('name', 'in');
     const items = this.#tuple(false, 'recursive');
     const test = this.#take('name', 'if') === undefined ? {} : { test: this.#expression() };
@@ -177,6 +190,8 @@ class Parser {
       if (parameters.length > 0) this.#expect('operator', ',');
       const name = this.#expect('name');
       const value = this.#take('operator', '=') === undefined ? {} : { value: this.#expression() };
+      if (!('value' in value) && parameters.at(-1)?.value !== undefined)
+        this.#fail('a default, as the parameter before has');
       parameters.push({ name, ...value });
     }
     return parameters;
@@ -189,6 +204,7 @@ class Parser {
     while (!this.#is('operator', '=') && !this.#is('name', 'in') && !this.#is('blockEnd')) {
       targets.push(this.#oneTarget());
       if (this.#take('operator', ',') === undefined) break;
+      if (this.#is('name', 'in')) this.#fail('a name');
       isTuple = true;
     }
     const [only] = targets;

@@ -10,6 +10,8 @@ import {
   isList,
   isMap,
   isNumber,
+  Markup,
+  plain,
   Sequence,
   Tuple,
   textOf,
@@ -27,9 +29,17 @@ const ordered =
     holds(compare(value, other, budget));
 const greater = ordered((order) => order > 0);
 const less = ordered((order) => order < 0);
+const atLeast = ordered((order) => order >= 0);
+const atMost = ordered((order) => order <= 0);
+const unequal: Test = (value, args, budget) => !equal(value, args, budget);
 
 const tests: Readonly<Record<string, Test>> = {
+  '!=': unequal,
+  '<': less,
+  '<=': atMost,
   '==': equal,
+  '>': greater,
+  '>=': atLeast,
   boolean: (value) => typeof value === 'boolean',
   callable: (value) =>
     value === undefined || value instanceof Callable || (isAttributes(value) && value.call !== undefined),
@@ -37,27 +47,27 @@ const tests: Readonly<Record<string, Test>> = {
   divisibleby: (value, [by], budget) => equals(rest(value, by, budget), 0n, budget),
   eq: equal,
   equalto: equal,
-  escaped: () => false,
+  escaped: () => false, // `applyTest` sees markup
   even: (value, _args, budget) => equals(rest(value, 2n, budget), 0n, budget),
   false: (value) => value === false,
   filter: (value) => typeof value === 'string' && Object.hasOwn(filters, value),
   float: (value) => typeof value === 'number',
-  ge: ordered((order) => order >= 0),
+  ge: atLeast,
   greaterthan: greater,
   gt: greater,
   in: (value, [container], budget) => contains(container, value, budget),
   integer: isInteger,
   iterable: isIterable,
-  le: ordered((order) => order <= 0),
+  le: atMost,
   lessthan: less,
   lower: (value, _args, budget) => isCased(textOf(value, budget), (text) => text.toLowerCase()),
   lt: less,
   mapping: isMap,
-  ne: (value, args, budget) => !equal(value, args, budget),
+  ne: unequal,
   none: (value) => value === null,
   number: isNumber,
   odd: (value, _args, budget) => equals(rest(value, 2n, budget), 1n, budget),
-  sameas: (value, [other]) => value === other,
+  sameas: (value, [other]) => value === other && value !== undefined,
   sequence: (value) =>
     value === undefined ||
     typeof value === 'string' ||
@@ -75,8 +85,16 @@ const tests: Readonly<Record<string, Test>> = {
 const isCased = (text: string, change: (text: string) => string) =>
   change(text) === text && text.toLowerCase() !== text.toUpperCase();
 
+/** The tests that compare with a value. */
+const BINARY = new Set([
+  ...['==', '!=', '<', '<=', '>', '>=', 'eq', 'equalto', 'ne', 'lt', 'lessthan', 'le', 'gt', 'greaterthan', 'ge'],
+  ...['divisibleby', 'in', 'sameas'],
+]);
+
 export function applyTest(name: string, value: Value, args: readonly Value[], budget: Budget): boolean {
   const test = Object.hasOwn(tests, name) ? tests[name] : undefined;
   if (test === undefined) throw new Error(`there is no test '${name}'`);
-  return test(value, args, budget);
+  const expected = BINARY.has(name) ? 1 : 0;
+  if (args.length !== expected) throw new Error(`the test '${name}' takes ${expected} values, got ${args.length}`);
+  return name === 'escaped' ? value instanceof Markup : test(plain(value), args, budget);
 }

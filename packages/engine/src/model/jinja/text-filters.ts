@@ -1,5 +1,7 @@
 /** Filters of jinja2 that lay out or clean a text. */
+
 import type { Budget } from './budget.js';
+import { fixedText } from './format-text.js';
 import { splitLines, strip, WORD } from './python-text.js';
 import { points } from './values.js';
 
@@ -125,7 +127,7 @@ export function fileSize(bytes: number, isBinary: boolean): string {
   const exponent = UNITS.findIndex((_, i) => bytes < base ** (i + 2));
   const power = exponent < 0 ? UNITS.length : exponent + 1;
   const unit = UNITS[power - 1] ?? '';
-  return `${((base * bytes) / base ** (power + 1)).toFixed(1)} ${isBinary ? `${unit.toUpperCase()}i` : unit}B`;
+  return `${fixedText((base * bytes) / base ** (power + 1), 1)} ${isBinary ? `${unit.toUpperCase()}i` : unit}B`;
 }
 
 /** Python's `str.expandtabs`. */

@@ -80,11 +80,14 @@ export class Callable {
   readonly name: string;
   readonly call: (args: readonly Value[], named: Named) => Value;
   readonly facts: Readonly<Record<string, Value>>;
+  /** Whether it takes markup as it is: a macro and a namespace. Other functions get its text. */
+  readonly takesMarkup: boolean;
 
-  constructor(name: string, call: Callable['call'], facts: Callable['facts'] = {}) {
+  constructor(name: string, call: Callable['call'], facts: Callable['facts'] = {}, takesMarkup = false) {
     this.name = name;
     this.call = call;
     this.facts = facts;
+    this.takesMarkup = takesMarkup;
   }
 }
 
@@ -162,12 +165,32 @@ export function lengthOf(value: Value): bigint {
   throw new Error(`object of type '${typeName(value)}' has no len()`);
 }
 
-/** The key of a dictionary: 1, 1.0 and True are one. @throws Error for a value that Python cannot hash */
+/** @throws Error for a value that Python cannot hash */
 export function keyOf(value: Value): Value {
-  if (typeof value === 'number' && Number.isInteger(value)) return BigInt(value);
   if (isList(value) || isMap(value)) throw new Error(`unhashable type: '${typeName(value)}'`);
   if (value instanceof Tuple) throw new Error('a tuple as a key is not supported');
   return value;
+}
+
+/** The key under which a dictionary has an entry: 1, 1.0 and True are one key. The key itself if there is no entry. */
+export function keyIn(map: ReadonlyMap<Value, Value>, key: Value): Value {
+  if (map.has(key) || !isNumber(key)) return key;
+  const number = Number(key);
+  if (!Number.isInteger(number)) return key;
+  const whole = BigInt(key);
+  const equal = [
+    whole,
+    ...(BigInt(number) === whole ? [number] : []),
+    ...(whole === 0n || whole === 1n ? [whole === 1n] : []),
+  ];
+  return equal.find((each) => map.has(each)) ?? key;
+}
+
+/** A dictionary with these entries, the last of equal keys. As in Python it keeps the first of these keys. */
+export function dictOf(entries: Iterable<readonly [Value, Value]>): Map<Value, Value> {
+  const map = new Map<Value, Value>();
+  for (const [key, value] of entries) map.set(keyIn(map, keyOf(key)), value);
+  return map;
 }
 
 const numberOf = (value: bigint | number | boolean) => (typeof value === 'boolean' ? BigInt(value) : value);
@@ -180,14 +203,26 @@ export function equals(left: Value, right: Value, budget: Budget): boolean {
   if (isNumber(left) && isNumber(right)) return numberOf(left) == numberOf(right);
   if (isMap(left) && isMap(right)) {
     if (left.size !== right.size) return false;
-    for (const [key, value] of left) if (!right.has(key) || !equals(value, right.get(key), budget)) return false;
+    for (const [key, value] of left) {
+      const other = keyIn(right, key);
+      if (!right.has(other) || !equals(value, right.get(other), budget)) return false;
+    }
     return true;
   }
+  if (left instanceof Sequence && right instanceof Sequence) return equalSequences(left, right, budget);
   const lists = isList(left) && isList(right) ? [left, right] : undefined;
   const tuples = left instanceof Tuple && right instanceof Tuple ? [left.items, right.items] : undefined;
   const [first, second] = lists ?? tuples ?? [];
   if (first === undefined || second === undefined) return false;
   return first.length === second.length && first.every((item, i) => equals(item, second[i], budget));
+}
+
+/** @throws Error for views of dictionaries, which Python compares as sets */
+function equalSequences(left: Sequence, right: Sequence, budget: Budget): boolean {
+  if (left.kind !== right.kind) return false;
+  if (left.kind === 'range') return equals([...left.take()], [...right.take()], budget);
+  if (left.kind === 'dict_keys' || left.kind === 'dict_items') throw new Error(`drmas does not compare ${left.kind}`);
+  return false;
 }
 
 /** Negative, 0 or positive as Python orders the values. @throws Error for values that have no order */
