@@ -166,7 +166,8 @@ export class Interpreter {
     for (const [i, each] of target.targets.entries()) this.#assign(each, items[i], scope);
   }
 
-  #loop(node: Statement & { type: 'for' }, scope: Scope, output: string[], value: Value, depth: number): undefined {
+  /** Returns how its `else` ends, which may end the loop around it. */
+  #loop(node: Statement & { type: 'for' }, scope: Scope, output: string[], value: Value, depth: number): End {
     let items = iterate(value, this.#budget);
     const { test } = node;
     if (test !== undefined) {
@@ -183,13 +184,17 @@ export class Interpreter {
       return parts.join('');
     });
     const last: { changed?: readonly Value[] } = {};
+    // As in jinja2 `else` is played if no round came to its end.
+    let isElse = true;
     for (const [i, item] of items.entries()) {
       const inner = new Scope(scope);
       inner.set('loop', this.#loopValue(items, i, depth, again, last));
       this.#assign(node.target, item, inner);
-      if (this.#play(node.body, inner, output) === 'break') return;
+      const end = this.#play(node.body, inner, output);
+      if (end === 'break') break;
+      if (end === undefined) isElse = false;
     }
-    if (items.length === 0) this.#play(node.otherwise, new Scope(scope), output);
+    return isElse ? this.#play(node.otherwise, new Scope(scope), output) : undefined;
   }
 
   #loopValue(items: readonly Value[], i: number, depth: number, call: Callable, last: { changed?: readonly Value[] }) {

@@ -36,6 +36,7 @@ describe('what jinja2 plays and drmas does not is refused by its name', () => {
     ["{{ ['<' | e] }}", "what 'safe' or 'escape' returns in a list or dict"],
     ["{{ ('<' | safe).split('<') }}", "drmas does not play 'split' of what 'safe' or 'escape' returns"],
     ["{{ ('%s' | safe) % '<' }}", "drmas does not play % of what 'safe' returns"],
+    ['{% for x in [1] %}{% set y %}{% break %}{% endset %}{% endfor %}', "'break' stands in no loop, or in a block"],
     ['{{ [1] | random }}', "drmas does not play the filter 'random'"],
   ])('%s', (source, message) => {
     expect(() => chatTemplate(source)({}, [], undefined, now)).toThrow(message);

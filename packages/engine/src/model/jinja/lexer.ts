@@ -22,7 +22,7 @@ const EXPRESSION: readonly (readonly [Written, RegExp])[] = [
   ['string', /'[^'\\]*(?:\\[\s\S][^'\\]*)*'|"[^"\\]*(?:\\[\s\S][^"\\]*)*"/y],
   ['operator', /\/\/|\*\*|==|!=|>=|<=|[-+*/%~()[\]{}.:|,;<>=]/y],
 ];
-const RAW = /\{%([-+]?)\s*raw\s*(?:-%\}\s*|%\}\n?)/y;
+const RAW = /\{%([-+]?)\s*raw\s*(?:-%\}\s*|%\})/y;
 const END_RAW = /\{%([-+]?)\s*endraw\s*(?:\+%\}|-%\}\s*|%\}\n?)/g;
 const OPENING = /\{[{%#]/g;
 const CLOSING: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };

@@ -23,6 +23,8 @@ export function parse(source: string): readonly Statement[] {
 class Parser {
   readonly #tokens: readonly Token[];
   #at = 0;
+  /** Whether `break` and `continue` have a loop to end. */
+  #inLoop = false;
 
   constructor(tokens: readonly Token[]) {
     this.#tokens = tokens;
@@ -80,6 +82,15 @@ class Parser {
     return body;
   }
 
+  /** Reads a part of the template in which `break` ends a loop or does not. */
+  #within<T>(isLoop: boolean, read: () => T): T {
+    const outside = this.#inLoop;
+    this.#inLoop = isLoop;
+    const result = read();
+    this.#inLoop = outside;
+    return result;
+  }
+
   /** The body of a block, whose end tag is taken up to its closing bracket. */
   #blockBody(end: string): Statement[] {
     this.#expect('blockEnd');
@@ -102,7 +113,11 @@ class Parser {
         const parameters = this.#is('operator', '(') ? this.#parameters() : [];
         const call = this.#unary();
         if (call.type !== 'call') return this.#fail('a call');
-        return { type: 'callBlock', call, caller: { name: 'caller', parameters, body: this.#blockBody('endcall') } };
+        return {
+          type: 'callBlock',
+          call,
+          caller: { name: 'caller', parameters, body: this.#within(false, () => this.#blockBody('endcall')) },
+        };
       }
       case 'filter':
         return { type: 'print', value: this.#captured('endfilter', (body) => this.#filters(this.#filter(body))) };
@@ -110,13 +125,13 @@ class Parser {
         const block = this.#expect('name');
         const scoped = this.#take('name', 'scoped') !== undefined;
         this.#expect('blockEnd');
-        const body = this.#body(['endblock']);
+        const body = this.#within(false, () => this.#body(['endblock']));
         this.#expect('name', 'endblock');
         this.#take('name', block);
         return { type: 'block', body, scoped };
       }
       case 'generation':
-        return { type: 'block', body: this.#blockBody('endgeneration'), scoped: true };
+        return { type: 'block', body: this.#within(false, () => this.#blockBody('endgeneration')), scoped: true };
       case 'with': {
         const values: (readonly [Target, Expression])[] = [];
         while (!this.#is('blockEnd')) {
@@ -137,6 +152,7 @@ class Parser {
       }
       case 'break':
       case 'continue':
+        if (!this.#inLoop) throw new Error(`'${name}' stands in no loop, or in a block that a loop cannot leave`);
         return { type: name };
       default:
         throw new Error(`the statement '${name}' is not supported`);
@@ -160,8 +176,9 @@ class Parser {
     const test = this.#take('name', 'if') === undefined ? {} : { test: this.#expression() };
     const recursive = this.#take('name', 'recursive') !== undefined;
     this.#expect('blockEnd');
-    const body = this.#body(['else', 'endfor']);
-    const otherwise = this.#expect('name', 'else', 'endfor') === 'else' ? this.#blockBody('endfor') : [];
+    const body = this.#within(true, () => this.#body(['else', 'endfor']));
+    const hasElse = this.#expect('name', 'else', 'endfor') === 'else';
+    const otherwise = hasElse ? this.#within(this.#inLoop && !recursive, () => this.#blockBody('endfor')) : [];
     return { type: 'for', target, items, ...test, recursive, body, otherwise };
   }
 
@@ -175,12 +192,12 @@ class Parser {
   #captured(end: string, filters: (body: Expression) => Expression): Expression {
     const body: Statement[] = [];
     const value = filters({ type: 'body', body });
-    body.push(...this.#blockBody(end));
+    body.push(...this.#within(false, () => this.#blockBody(end)));
     return value;
   }
 
   #macro(name: string, end: string): MacroNode {
-    return { name, parameters: this.#parameters(), body: this.#blockBody(end) };
+    return { name, parameters: this.#parameters(), body: this.#within(false, () => this.#blockBody(end)) };
   }
 
   #parameters(): MacroNode['parameters'] {
