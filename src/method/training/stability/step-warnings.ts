@@ -191,8 +191,8 @@ export function unheardTeam(
 }
 
 /**
- * A warning for each agent whose endpoint reports no numbers of tokens, if a setting counts them: they count as 0. It is
- * given in the first step.
+ * A warning for each agent whose endpoint reports no numbers of tokens, if a setting counts them: they count as 0. It
+ * is given in the first step.
  */
 export function uncountedTokens(
   { agents, training, prices }: Pick<TrainingRun, 'agents' | 'training' | 'prices'>,
