@@ -1,4 +1,5 @@
 import type { Step } from '@drmas/engine/events';
+import { successOf } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
@@ -54,6 +55,27 @@ const byLength: RewardGroup = ({ episodes }) => {
 };
 
 describe('rewardGroup', () => {
+  it.each([
+    ['alone', {}, [1, 0]],
+    ['with a success of the team', { success: () => 0.5 }, [0.5, 0.5]],
+    ['with a reward', { reward: ({ outcome }: { outcome: unknown }) => Number(outcome === 'ccc') }, [0, 1]],
+  ])('%s decides the success, whatever calls cost', async (_, more, successes) => {
+    const twoWords = (context: Context) => context.episodes.map(({ outcome }) => Number(outcome === 'a'));
+    for (const price of [{}, { callCost: 0.25 }]) {
+      const team = teamOf(twoWords, more as Partial<Team>);
+      const { writer, judge } = scriptedContext(
+        team,
+        scriptedSampler(() => ''),
+      ).agents as Required<RolloutContext['agents']>;
+      const agents = { writer: { ...writer, ...price }, judge } as RolloutContext['agents'];
+      for (const partWeights of [undefined, { calls: 0.5 }]) {
+        const episodes = await episodesOf(team, { agents, partWeights });
+        const of = (word: string) => episodes.find(({ outcome }) => outcome === word);
+        expect([of('a'), of('ccc')].map((episode) => episode && successOf(episode))).toEqual(successes);
+      }
+    }
+  });
+
   it('is called once a group, with the episodes that ended, and its rewards are theirs', async () => {
     const seen: string[][] = [];
     const team = teamOf((context) => {

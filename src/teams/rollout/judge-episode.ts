@@ -41,7 +41,11 @@ export async function judgeEpisode(
     if (team.success !== undefined) share(success as RewardValue, 'the success');
     const judgement = { success, metrics: { ...running.log.metrics, ...metrics } };
     const earned = scoreOf(reward, Object.keys(team.agents), judgement);
-    const score = withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
+    // Without a reward of the episode nothing is priced yet: its success would follow from a reward of 0.
+    const score =
+      team.reward === undefined
+        ? earned
+        : withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
     return { score, turns: [...rewardedTurns(reward, played), ...turns.slice(played.length)] };
   } catch (error) {
     // What a team returns may throw when it is read: a getter, a revoked proxy.
