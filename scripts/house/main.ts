@@ -1,7 +1,7 @@
 /**
  * Measures the structure of the sources: `npm run house`. Prints a row a measure with its goal. Ends with 1 if a
  * measure is above its goal or, if the goal is not reached yet, above the number that is held. `--list MEASURE` prints
- * the items that a measure counts.
+ * the items that a measure counts; `--sizes` prints the lines of each package and room.
  */
 
 import { readFileSync } from 'node:fs';
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filesOf, houseFindings, sourcesOf } from './file-rules.js';
 import { folderCircles, importsOf, isTest, reachedByValue, roomArrows, sourcesBelow } from './imports.js';
+import { sizesOf, sizesText } from './sizes.js';
 import { functionsWithRecipe } from './walk.js';
 
 // The cost of typical changes: the files by hand that know one estimator, loss, optimiser or kernel.
@@ -137,6 +138,12 @@ function measures(): Measure[] {
       ),
     })),
   ];
+}
+
+if (process.argv[2] === '--sizes') {
+  const files = filesOf(root).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+  console.log(sizesText(sizesOf(files)));
+  process.exit();
 }
 
 const listed = process.argv[2] === '--list' ? process.argv[3] : undefined;
