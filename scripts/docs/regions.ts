@@ -5,7 +5,7 @@ import { type RefereeFinding, type RefereeReport, refereeCases } from '@drmas/ti
 import { amount } from '../../research/bench/report.js';
 import { type BenchRecord, MEMORY, PROCESSOR } from '../../research/bench/results.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
-import { argumentText, type Command, currentFlags, flagName, usageOf } from '../../src/cli/define-command.js';
+import { argumentText, type Command, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';
 import { openEstimator } from '../../src/method/advantage/estimators/index.js';
 import { settingsSchema } from '../../src/method/advantage/named-choices.js';
@@ -42,7 +42,7 @@ function section(command: Command): string {
   const { details, arguments: args, examples } = command;
   const words = [
     ...args.map((one) => [`\`${argumentText(one)}\``, one.description]),
-    ...currentFlags(command).map(([key, { value, description, choices, byDefault }]) => [
+    ...Object.entries(command.flags).map(([key, { value, description, choices, byDefault }]) => [
       `\`${flagName(key)}${value === undefined ? '' : ` <${value}>`}\``,
       [
         description,

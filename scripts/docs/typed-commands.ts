@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
-import { type Command, currentFlags, flagName } from '../../src/cli/define-command.js';
+import { type Command, flagName } from '../../src/cli/define-command.js';
 import { newManifest, templateKind } from '../../src/cli/init/project-manifest.js';
 import { checks } from '../verify.js';
 import { markdownPages, readPage, root } from './pages.js';
@@ -85,6 +85,6 @@ function wrongUses(line: string): string[] {
 /** The flags of a command and of the subcommands that the words name, without flags of the previous version. */
 function flagsOf(command: Command, [first, ...others]: readonly string[]): ReadonlySet<string> {
   const below = command.subcommands?.find(({ name }) => name === first);
-  const flags = currentFlags(command).map(([key]) => flagName(key));
+  const flags = Object.entries(command.flags).map(([key]) => flagName(key));
   return new Set(['--help', ...flags, ...(below === undefined ? [] : flagsOf(below, others))]);
 }

@@ -10,8 +10,8 @@ import { keyboardOf } from '../../test/support/command-line.js';
 import { webServer } from '../../test/support/web-server.js';
 import type { RunPlace } from '../runs/run/execute/start-run.js';
 import { runCommandLine } from './command-line.js';
-import { commandGroups, commands } from './commands/index.js';
-import { argumentText, type Command, currentFlags, flagName, optionalArgument, usageOf } from './define-command.js';
+import { commandGroups, commands, otherFlags, otherWords } from './commands/index.js';
+import { argumentText, type Command, flagName, optionalArgument, usageOf } from './define-command.js';
 
 const recipeText = `
 const agent = () => ({ system: undefined, parse: (text) => text, sampling: {}, invalidPenalty: 0 });
@@ -103,32 +103,23 @@ describe('words', () => {
   });
 });
 
-describe('names of the previous version', () => {
-  beforeEach(async () => {
-    await drmas(['train', file, '--run', run]);
-  });
-
+describe('words of other tools', () => {
   it.each([
-    [['resume', 'RUN', '--from', '1'], '--from is now --checkpoint'],
-    [['train', 'FILE', '--run', 'RUN', '--go-on'], '--go-on is now --resume'],
-    [['verify', 'RUN'], 'drmas verify is now drmas doctor verify'],
-    [['cache', '--json'], 'drmas cache is now drmas doctor cache'],
-    [['cache', 'clear'], 'drmas cache clear is now drmas doctor cache clear'],
-  ])('%j still works, with a notice', async (words, notice) => {
-    const { code, err } = await drmas(words.map((word) => ({ RUN: run, FILE: file })[word] ?? word));
-    expect({ code, err }).toEqual({ code: 0, err: `${notice}; the old name works in this version only\n` });
+    [['train', 'math', '--dry-run'], 'drmas plan'],
+    [['probe', 'math'], 'plan --play'],
+    [['dashboard'], 'watch'],
+    [['train', 'math', '--group-size', '4'], '--set training.groupSize=VALUE'],
+  ])('%j names what to type', async (words, typed) => {
+    const { code, out, err } = await drmas(words);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toContain(`(Did you mean ${typed}?)`);
   });
 
-  it('give way to the new names, and are no part of the help', async () => {
-    const both = await drmas(['resume', run, '--checkpoint', '1', '--from', '7']);
-    expect(both).toMatchObject({ code: 0, err: expect.stringContaining('--from is now --checkpoint') });
-    expect(await drmas(['resume', run, '--from', '7'])).toMatchObject({
-      code: 2,
-      err: expect.stringMatching(/--from is now --checkpoint[\s\S]*has no checkpoint '7'/),
-    });
-    const help = `${(await drmas(['--help'])).out}${(await drmas(['resume', '--help'])).out}`;
-    expect(help).toContain('--checkpoint');
-    expect(help).not.toMatch(/--from|^ {2}(probe|probe-server|verify|cache|worker) /m);
+  it('name commands that there are', async () => {
+    for (const words of [...Object.values(otherWords), ...Object.values(otherFlags)]) {
+      const named = words.split(' ').filter((word) => word !== 'drmas');
+      expect(await drmas([...named, '--help'])).toMatchObject({ code: 0, err: '' });
+    }
   });
 });
 
@@ -146,19 +137,15 @@ describe('the commands', () => {
     expect(short.trim()).toBe('compare  drmas ablate <recipe> --vary advantage.type=drmas,grpo --seeds 1');
   });
 
-  it('have the check of a Tinker server below doctor, whose former name still works', async () => {
-    const [now, before] = [await drmas(['doctor', 'server', 'ftp://x']), await drmas(['probe-server', 'ftp://x'])];
-    expect(now).toMatchObject({ code: 2, out: '', err: expect.stringContaining('expected the URL of a server') });
-    const notice = 'drmas probe-server is now drmas doctor server; the old name works in this version only\n';
-    expect(before).toEqual({ ...now, err: `${notice}${now.err}` });
-  });
-
-  it('have a worker of a queue below serve, whose former name still works', async () => {
-    const words = ['--url', 'nonsense'];
-    const [now, before] = [await drmas(['serve', 'worker', ...words]), await drmas(['worker', ...words])];
-    expect(now).toMatchObject({ code: 2, out: '', err: expect.stringContaining('expected an address such as redis:') });
-    const notice = 'drmas worker is now drmas serve worker; the old name works in this version only\n';
-    expect(before).toEqual({ ...now, err: notice + now.err });
+  it('have the check of a Tinker server below doctor, and a worker of a queue below serve', async () => {
+    expect(await drmas(['doctor', 'server', 'ftp://x'])).toMatchObject({
+      ...{ code: 2, out: '' },
+      err: expect.stringContaining('expected the URL of a server'),
+    });
+    expect(await drmas(['serve', 'worker', '--url', 'nonsense'])).toMatchObject({
+      ...{ code: 2, out: '' },
+      err: expect.stringContaining('expected an address such as redis:'),
+    });
   });
 });
 
@@ -536,7 +523,7 @@ describe('the declared commands', () => {
       expect(code).toBe(0);
       expect(out).toContain(`Usage: drmas ${name}`);
       for (const argument of args) expect(out).toContain(`  ${argument.name} `);
-      for (const [key, { value }] of currentFlags(named(name)))
+      for (const [key, { value }] of Object.entries(named(name).flags))
         expect(out).toContain(`  ${flagName(key)}${value === undefined ? '' : ` <${value}>`} `);
       for (const example of examples) expect(out).toContain(`  $ ${example}\n`);
     });

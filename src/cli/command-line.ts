@@ -7,7 +7,7 @@ import { keyVariablesOf, settingNamed } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
 import { allowStored } from '../runs/index.js';
 import type { CommandContext } from './command-context.js';
-import { commandGroups, formerCommands, otherWords, shortNames } from './commands/index.js';
+import { commandGroups, otherFlags, otherWords, shortNames } from './commands/index.js';
 import { argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
@@ -86,58 +86,30 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
       examplesText(['drmas train math', 'drmas train my-team.ts --set training.steps=20', 'drmas doctor']),
     );
   const add = (parent: Program, command: Command, path = 'drmas') => {
-    const { arguments: args, examples, subcommands = [], replacedBy } = command;
-    const hidden = replacedBy !== undefined || command.shortFor !== undefined;
-    const child = parent.command(command.name, { hidden }).description(command.description);
+    const { arguments: args, examples, subcommands = [] } = command;
+    const child = parent
+      .command(command.name, { hidden: command.shortFor !== undefined })
+      .description(command.description);
     child.showHelpAfterError(`(${path} ${command.name} --help lists its flags)`);
     if ('set' in command.flags) child.configureOutput({ outputError: (message, write) => write(withSetting(message)) });
     for (const one of args) child.argument(argumentText(one), one.description);
-    for (const [key, flag] of Object.entries(command.flags)) addFlag(child, key, flag);
+    for (const [key, flag] of Object.entries(command.flags)) child.addOption(optionOf(key, flag));
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
     child.action(async (...words: (string | string[])[]) => {
-      const { allowEndpoint = [], ...flags } = renamedFlags(context, command, child);
+      const { allowEndpoint = [], ...flags } = child.opts();
       allowStored(allowEndpoint as readonly string[]);
-      if (replacedBy !== undefined) noteRenamed(context, `${path} ${command.name}`, replacedBy);
       ended(await command.run(context, words.slice(0, args.length), flags));
     });
     if (subcommands.length > 0) child.enablePositionalOptions();
-    for (const subcommand of subcommands) {
-      const below = replacedBy === undefined ? {} : { replacedBy: `${replacedBy} ${subcommand.name}` };
-      add(child, { ...subcommand, ...below }, `${path} ${command.name}`);
-    }
+    for (const subcommand of subcommands) add(child, subcommand, `${path} ${command.name}`);
   };
   for (const [heading, group] of Object.entries(commandGroups)) {
     program.commandsGroup(heading);
     for (const command of group) add(program, command);
   }
-  for (const command of [...shortNames, ...formerCommands]) add(program, command);
+  for (const command of shortNames) add(program, command);
   return program;
 }
-
-function addFlag(program: Program, key: string, flag: Flag): void {
-  const option = optionOf(key, flag);
-  program.addOption(flag.replacedBy === undefined ? option : option.hideHelp());
-  if (flag.formerKey !== undefined) program.addOption(optionOf(flag.formerKey, flag).hideHelp());
-}
-
-/** The values of the flags by their keys of this version, with a notice for each former name that was typed. */
-function renamedFlags(context: CommandContext, { flags }: Command, program: Program): Record<string, unknown> {
-  const values: Record<string, unknown> = { ...program.opts() };
-  const isTyped = (key: string) => program.getOptionValueSource(key) === 'cli';
-  for (const [key, { formerKey, replacedBy }] of Object.entries(flags)) {
-    if (replacedBy !== undefined && isTyped(key)) noteRenamed(context, flagName(key), replacedBy);
-    if (formerKey === undefined) continue;
-    if (isTyped(formerKey)) {
-      noteRenamed(context, flagName(formerKey), flagName(key));
-      if (!isTyped(key)) values[key] = values[formerKey];
-    }
-    delete values[formerKey];
-  }
-  return values;
-}
-
-const noteRenamed = ({ stderr }: CommandContext, before: string, now: string) =>
-  void stderr.write(`${before} is now ${now}; the old name works in this version only\n`);
 
 function optionOf(key: string, { value, description, required, choices, byDefault, parse }: Flag): Option {
   const option = new Option(`${flagName(key)}${value === undefined ? '' : ` <${value}>`}`, description);
@@ -153,9 +125,10 @@ function withCommand(message: string): string {
   return Object.hasOwn(otherWords, word) ? `${line}\n(Did you mean ${otherWords[word]}?)\n` : message;
 }
 
-/** Commander's message; for a flag that has the name of a setting, with the way to set that. */
+/** Commander's message; for another word for a flag, or a flag that has the name of a setting, with what to type. */
 function withSetting(message: string): string {
   const [line = '', flag = ''] = /^error: unknown option '--([\w-]+).*'/.exec(message) ?? [];
+  if (Object.hasOwn(otherFlags, flag)) return `${line}\n(Did you mean ${otherFlags[flag]}?)\n`;
   const name = flag.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
   const path = name === '' ? undefined : settingNamed(name, standard);
   return path === undefined ? message : `${line}\n(Did you mean --set ${path}=VALUE?)\n`;

@@ -43,8 +43,6 @@ interface CommandDefinition<Arguments extends readonly Argument[], Flags extends
   /** Returns the exit code; throws a DrmasError when the request was wrong or the work failed. */
   run(context: CommandContext, args: ValuesOfArguments<Arguments>, flags: ValuesOfFlags<Flags>): Promise<number>;
   readonly subcommands?: readonly Command[];
-  /** The replacement of a command of the previous version, as a person types it. Help leaves such a command out. */
-  readonly replacedBy?: string;
   /** The command that a short name stands for, as a person types it. Help shows short names in a line each. */
   readonly shortFor?: string;
 }
@@ -66,10 +64,6 @@ export function argumentText({ name, words }: Argument): string {
   if (words === 'none or one') return `[${name}]`;
   return words === 'one' ? `<${name}>` : `[${name}...]`;
 }
-
-/** The flags of a command by key, without former ones. */
-export const currentFlags = ({ flags }: Command): [string, Flag][] =>
-  Object.entries(flags).filter(([, { replacedBy }]) => replacedBy === undefined);
 
 export function usageOf({ name, arguments: args, flags }: Command): string {
   const needed = Object.entries(flags).filter(([, { required }]) => required === true);

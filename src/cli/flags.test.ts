@@ -50,7 +50,6 @@ describe('--device', () => {
 
   it.each([
     ['train', file, '--run', join(root, 'trained')],
-    ['train', file, '--dry-run'],
     ['plan', file, '--play'],
     ['plan', file],
     ['compare', file, '--run', join(root, 'compared')],

@@ -17,10 +17,6 @@ export interface Flag<Value = unknown> {
   readonly byDefault?: Value;
   /** Reads the value; `previous` is the value so far if the flag may be repeated. @throws InvalidArgumentError */
   readonly parse?: (text: string, previous: unknown) => unknown;
-  /** The flag's key in the previous version. That name still works, with a notice on stderr. */
-  readonly formerKey?: string;
-  /** The replacement of a flag of the previous version, as a person types it. Help and documents leave the flag out. */
-  readonly replacedBy?: string;
 }
 
 type ValueOf<F> = F extends Flag<infer Value> ? Value : never;
@@ -98,14 +94,6 @@ export const choice = <const Choice extends string>(
   byDefault: NoInfer<Choice>,
   description: string,
 ): Flag<Choice> => ({ value, description, choices, byDefault });
-
-export const formerly = <Value>(formerKey: string, flag: Flag<Value>): Flag<Value> => ({ ...flag, formerKey });
-
-/** A flag of the previous version, without a value, that another command or flag replaces. */
-export const replaced = (replacedBy: string): Flag<boolean | undefined> => ({
-  description: `now ${replacedBy}`,
-  replacedBy,
-});
 
 export const json = toggle('print events as JSON lines on stdout, and nothing else');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');

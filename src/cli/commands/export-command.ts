@@ -8,7 +8,7 @@ import { commandText, nodeFiles, removeStale, TEMPORARY } from '@drmas/engine/pl
 import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
 import { agentsOfRun, backendOfRun, checkpointOf, requireServerOfRun, serverKeyOfRun } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
-import { allowEndpoint, checkpoint, choice, formerly, requiredText, text } from '../flags.js';
+import { allowEndpoint, checkpoint, choice, requiredText, text } from '../flags.js';
 
 export const exportPolicy = defineCommand({
   name: 'export',
@@ -20,7 +20,7 @@ export const exportPolicy = defineCommand({
     agent: text('name', 'agent of the team; required if it has several that train'),
     to: requiredText('directory', 'directory to create; it must not exist'),
     allowEndpoint,
-    checkpoint: formerly('step', checkpoint),
+    checkpoint,
     format: choice(
       'format',
       EXPORT_FORMATS,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
-import { commands, formerCommands, shortNames } from './index.js';
+import { commands, shortNames } from './index.js';
 
 let root: string;
 beforeAll(async () => {
@@ -23,7 +23,6 @@ afterAll(() => rm(root, { recursive: true }));
 const needed: Readonly<Record<string, readonly string[]>> = {
   export: ['--to', 'exported'],
   plan: ['math', '--play'],
-  probe: ['math'],
 };
 /** Other forms of commands that take a run. */
 const more: readonly (readonly string[])[] = [
@@ -34,7 +33,7 @@ const more: readonly (readonly string[])[] = [
 
 const takesRun = (description: string) =>
   /\b(run|runs|ablation|comparison)\b/.test(description) && !/--recipes/.test(description);
-const words = [...commands, ...shortNames, ...formerCommands].flatMap(({ name, arguments: given = [], flags }) => {
+const words = [...commands, ...shortNames].flatMap(({ name, arguments: given = [], flags }) => {
   const own = given.some(({ description, words: count }) => takesRun(description) && count !== 'any number');
   const from = Object.entries(flags ?? {}).some(([flag, { description }]) => flag === 'from' && takesRun(description));
   return [
@@ -56,7 +55,6 @@ describe('a run that is not there', () => {
         'resume',
         'runs',
         'serve',
-        'verify',
         'watch',
       ]),
     );

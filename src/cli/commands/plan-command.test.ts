@@ -101,9 +101,6 @@ describe('plan --play', () => {
       played: findings,
       time: { seconds: expect.any(Number) },
     });
-    const former = await drmas(['probe', file, '--tasks', '1', '--seed', '5', '--json']);
-    expect(former).toMatchObject({ code: 0, err: expect.stringMatching(/^drmas probe is now drmas plan --play/) });
-    expect(JSON.parse(former.out)).toMatchObject({ type: 'probe', ...findings });
   });
 
   it('plays a team whose agents are all frozen, with the cost of its endpoint and nothing to train', async () => {

@@ -3,7 +3,7 @@ import type { RunListener } from '@drmas/engine/host';
 import { nodeHost } from '@drmas/engine/platform';
 import { RunDirectory } from '../../method/store.js';
 import { requestStudy, wholeCheckpoint } from '../../runs/index.js';
-import type { ForecastRequest, RunForecast } from '../../runs/studies.js';
+import type { ForecastRequest } from '../../runs/studies.js';
 import { type CommandContext, interruptedForGood, jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import {
@@ -64,25 +64,11 @@ export const plan = defineCommand({
   run: (context, [source], typed) => showPlan(context, source, typed),
 });
 
-/** The former name of `plan --play`. Its JSON has the report alone, as before. */
-export const probe = defineCommand({
-  name: 'probe',
-  replacedBy: 'drmas plan --play',
-  description: 'play tasks with the models, without training',
-  details: 'the former name of `drmas plan --play`',
-  arguments: [recipeArgument],
-  flags: { ...playFlags, ...recipeFlags, json: toggle('print the findings as JSON') },
-  examples: [],
-  run: (context, [source], typed) =>
-    showPlan(context, source, { ...typed, play: true }, ({ played }) => ({ type: 'probe', ...played })),
-});
-
-/** Prints the plan of a recipe for a person or, by `jsonOf`, for a program. Returns the exit code. */
-export async function showPlan(
+/** Prints the plan of a recipe. Returns the exit code. */
+async function showPlan(
   context: CommandContext,
   source: string,
   { set: overrides = [], ...typed }: PlanFlags,
-  jsonOf: (forecast: RunForecast) => object = ({ rehearsal: _, ...forecast }) => ({ type: 'plan', ...forecast }),
 ): Promise<number> {
   const { signal, stdout, stderr, environment } = context;
   const recipe = await requestStudy(source, withModel(withDevice({ ...typed, set: overrides })));
@@ -96,7 +82,8 @@ export async function showPlan(
     const host = nodeHost({ threads: typed.threads, signal, notify, listener });
     const onWarmup = warmupLines(status, width);
     const forecast = await context.forecastRun(recipe, host, { play, onWarmup }).finally(() => status.say());
-    const lines = typed.json === true ? [jsonText(jsonOf(forecast))] : planLines(forecast, width);
+    const { rehearsal: _, ...counted } = forecast;
+    const lines = typed.json === true ? [jsonText({ type: 'plan', ...counted })] : planLines(forecast, width);
     for (const line of lines) stdout.write(`${line}\n`);
     return 0;
   } catch (error) {

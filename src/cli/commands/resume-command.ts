@@ -1,6 +1,6 @@
 import { resumeIn } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
-import { allowEndpoint, device, formerly, json, text, threads, toggle, track } from '../flags.js';
+import { allowEndpoint, device, json, text, threads, toggle, track } from '../flags.js';
 import { reportRun, typedRequest } from '../report-run.js';
 
 export const resume = defineCommand({
@@ -11,12 +11,9 @@ export const resume = defineCommand({
   arguments: [argument('run', 'directory of the run')],
   flags: {
     acceptChanges: toggle('resume although the recipe, its code or the kernels have changed'),
-    checkpoint: formerly(
-      'from',
-      text(
-        'step',
-        'resume from this step, such as 40, or `best` (default: the last checkpoint); later steps are removed',
-      ),
+    checkpoint: text(
+      'step',
+      'resume from this step, such as 40, or `best` (default: the last checkpoint); later steps are removed',
     ),
     recipe: text('file', "the recipe's file, if it was moved"),
     allowEndpoint,

@@ -45,17 +45,6 @@ describe('plan', () => {
     });
   });
 
-  it('is the former train --dry-run', async () => {
-    const run = join(root, 'never');
-    const { code, out, err } = await drmas(['train', file, '--dry-run', '--run', run], { place });
-    expect({ code, err }).toEqual({
-      code: 0,
-      err: '--dry-run is now drmas plan; the old name works in this version only\n',
-    });
-    expect(out).toBe((await drmas(['plan', file], { place })).out);
-    expect(existsSync(run)).toBe(false);
-  });
-
   it.each(['math', 'search'])('knows the recipe %s', async (recipe) => {
     expect(await drmas(['plan', recipe], { place })).toMatchObject({ code: 0, err: '' });
   });

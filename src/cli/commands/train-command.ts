@@ -9,11 +9,9 @@ import { argument, defineCommand } from '../define-command.js';
 import {
   allowEndpoint,
   device,
-  formerly,
   integer,
   json,
   model,
-  replaced,
   set,
   text,
   threads,
@@ -24,7 +22,6 @@ import {
 } from '../flags.js';
 import { type Reporting, reportRun, typedRequest } from '../report-run.js';
 import { onRay, withRay } from '../with-ray.js';
-import { showPlan } from './plan-command.js';
 
 /** Trains a team. It checks the recipe, the tasks and the run directory before it creates anything. */
 export const train = defineCommand({
@@ -37,10 +34,9 @@ export const train = defineCommand({
     set,
     run: text('directory', 'directory of the run (default: runs/<recipe>-<time>)'),
     seed: integer(0, 'seed of sampling and reinforcement'),
-    resume: formerly('goOn', toggle('resume the run of --run if it exists; with --json, print its events again')),
+    resume: toggle('resume the run of --run if it exists; with --json, print its events again'),
     allowEndpoint,
     acceptChanges: toggle('with --resume: resume although the recipe, its code or the kernels have changed'),
-    dryRun: replaced('drmas plan'),
     ...onRay,
     store: text(
       'place',
@@ -61,9 +57,8 @@ export const train = defineCommand({
     'drmas train examples/own-team.ts --run runs/first',
     'drmas train examples/own-team.ts --run runs/first --resume',
   ],
-  async run(context, [source], { json: asJson = false, dryRun = false, watch = false, resume = false, ...flags }) {
+  async run(context, [source], { json: asJson = false, watch = false, resume = false, ...flags }) {
     if (flags.acceptChanges === true && !resume) throw new ArgumentError('--accept-changes needs --resume');
-    if (dryRun) return showPlan(context, source, { ...flags, json: asJson });
     const { ray, store, rayCommand, gpusPerRun, ...options } = withModel(withDevice(flags));
     // Jobs of a cluster store their runs themselves.
     const [here, there] = ray === undefined ? [store, undefined] : [undefined, store];

@@ -13,17 +13,7 @@ import {
 } from '../../../serve/index.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import {
-  allowEndpoint,
-  allowHost,
-  checkpoint,
-  formerly,
-  integer,
-  ownDevice,
-  text,
-  threads,
-  toggle,
-} from '../../flags.js';
+import { allowEndpoint, allowHost, checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
 import { worker } from './worker-command.js';
 
 const PORT = 8321;
@@ -52,12 +42,12 @@ export const serve = defineCommand({
       'serve the newest checkpoint of a run that trains, without a restart (with `--checkpoint best`: the best)',
     ),
     agent: text('name', 'serve only this agent'),
-    maxRequests: formerly('most', integer(1, `requests in progress and in the queue, at most (default: ${MOST})`)),
+    maxRequests: integer(1, `requests in progress and in the queue, at most (default: ${MOST})`),
     tinker: toggle('serve a model on which clients of the Tinker protocol train adapters'),
     store: text('folder', `with --tinker: folder of the weights that clients save (default: ${STORE})`),
     memory: integer(1, 'with --tinker: MB for adapters and sampling sessions, at most (default: half of what is free)'),
     disk: integer(1, 'with --tinker: MB for the weights that clients save, at most (default: 10000)'),
-    maxAdapters: formerly('models', integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`)),
+    maxAdapters: integer(1, `with --tinker: open adapters, at most (default: ${MOST_MODELS})`),
     allowEndpoint,
     acceptChanges: toggle('load the recipe of an old run although its code has changed'),
     device: ownDevice,
