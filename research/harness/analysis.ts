@@ -36,6 +36,11 @@ export class PartResults {
     return this.variant(this.part.baseline);
   }
 
+  /** The same results, compared with another variant. */
+  against(baseline: string): PartResults {
+    return new PartResults({ ...this.part, baseline }, this.#results);
+  }
+
   /** @throws Error if the part has no such variant */
   variant(id: string): Variant {
     const variant = this.part.variants.find((one) => one.id === id);

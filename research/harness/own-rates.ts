@@ -15,7 +15,7 @@ import { holm } from './p-values.js';
 import type { TrainResult } from './stored-result.js';
 import { differs, exactText, gainText, slopeText, table } from './text.js';
 
-type Pair = readonly [string, string];
+type Arms = readonly [string, string];
 type Score = (regime: Regime, run: TrainResult) => number;
 
 /** A run at the rate that the seeds of the other parity choose for its arm. */
@@ -37,15 +37,15 @@ export function crossFitted(results: PartResults, own: OwnRates): Fitted | undef
   const regime = regimeOf(results);
   const { seeds } = results.part;
   const ascending = own.rates.toSorted((a, b) => a - b);
-  const at = (arm: string, rate: number) => runsBySeed(results, own, arm, rate);
-  if (own.arms.some((arm) => ascending.some((rate) => at(arm, rate).size < seeds.length))) return undefined;
+  const variantOf = (arm: string, rate: number) => results.variant(own.variantAt(arm, rate));
+  const isWhole = (arm: string, rate: number) => results.runs(regime, variantOf(arm, rate)).length === seeds.length;
+  if (own.arms.some((arm) => ascending.some((rate) => !isWhole(arm, rate)))) return undefined;
 
+  const runOf = (arm: string, rate: number, seed: number) =>
+    results.train(regime, variantOf(arm, rate), seed) as TrainResult;
   const chosenBy = (arm: string, parity: number): number => {
     const choosing = seeds.filter((seed) => seed % 2 === parity);
-    const scores = ascending.map((rate) => {
-      const runs = at(arm, rate);
-      return mean(choosing.map((seed) => curveScore(regime, runs.get(seed) as TrainResult)));
-    });
+    const scores = ascending.map((rate) => mean(choosing.map((seed) => curveScore(regime, runOf(arm, rate, seed)))));
     return ascending[scores.indexOf(Math.max(...scores))] as number;
   };
   return Object.fromEntries(
@@ -53,7 +53,7 @@ export function crossFitted(results: PartResults, own: OwnRates): Fitted | undef
       const [ofEven, ofOdd] = [chosenBy(arm, 1), chosenBy(arm, 0)];
       const chosen = seeds.map((seed): ChosenRun => {
         const rate = seed % 2 === 0 ? ofEven : ofOdd;
-        return { seed, rate, run: at(arm, rate).get(seed) as TrainResult };
+        return { seed, rate, run: runOf(arm, rate, seed) };
       });
       return [arm, chosen];
     }),
@@ -61,52 +61,37 @@ export function crossFitted(results: PartResults, own: OwnRates): Fitted | undef
 }
 
 /** The first arm minus the second over the seeds, each at its cross-fitted rate. */
-export function fittedDifference(regime: Regime, fitted: Fitted, [one, other]: Pair, score: Score): Comparison {
+export function fittedDifference(regime: Regime, fitted: Fitted, [one, other]: Arms, score: Score): Comparison {
   const scores = (arm: string) => (fitted[arm] ?? []).map(({ run }) => score(regime, run));
   const others = scores(other);
   return compare(scores(one).map((value, i) => value - (others[i] as number)));
 }
 
 /** The first arm minus the second over the whole curve, at one rate for both. */
-export function differenceAt(results: PartResults, own: OwnRates, pair: Pair, rate: number): Comparison {
-  return compare([...gainsAt(results, own, pair, rate).values()], results.part.seeds.length);
+export function differenceAt(results: PartResults, { variantAt }: OwnRates, [one, other]: Arms, rate: number) {
+  const of = results.against(variantAt(other, rate));
+  return of.comparison(regimeOf(of), of.variant(variantAt(one, rate)), curveScore);
 }
 
 /** The slope of a difference at equal rates on the logarithm of the rate, to base 10: one slope a seed. */
-export function slopeOnRate(results: PartResults, own: OwnRates, pair: Pair): Comparison {
-  const gains = own.rates.map((rate) => ({ x: Math.log10(rate), of: gainsAt(results, own, pair, rate) }));
+export function slopeOnRate(results: PartResults, { rates, variantAt }: OwnRates, [one, other]: Arms): Comparison {
+  const points = rates.flatMap((rate) => {
+    const of = results.against(variantAt(other, rate));
+    const gains = of.gains(regimeOf(of), of.variant(variantAt(one, rate)), curveScore);
+    return gains.map(({ seed, gain }) => ({ seed, x: Math.log10(rate), y: gain }));
+  });
   const slopes = results.part.seeds.flatMap((seed) => {
-    const places = gains.map(({ x, of }) => ({ x, y: of.get(seed) ?? Number.NaN }));
-    return places.some(({ y }) => Number.isNaN(y)) ? [] : (slopeOf(places) ?? []);
+    const ofSeed = points.filter((point) => point.seed === seed);
+    return ofSeed.length < rates.length ? [] : (slopeOf(ofSeed) ?? []);
   });
   return compare(slopes, results.part.seeds.length);
 }
 
 const regimeOf = (results: PartResults): Regime => results.part.regimes[0] as Regime;
 
-function runsBySeed(results: PartResults, { variantAt }: OwnRates, arm: string, rate: number) {
-  const variant = results.variant(variantAt(arm, rate));
-  const found = results.part.seeds.flatMap((seed) => {
-    const run = results.train(regimeOf(results), variant, seed);
-    return run === undefined ? [] : [[seed, run] as const];
-  });
-  return new Map(found);
-}
-
-/** The difference of the whole curve of each seed that has both runs. */
-function gainsAt(results: PartResults, own: OwnRates, [one, other]: Pair, rate: number): ReadonlyMap<number, number> {
-  const others = runsBySeed(results, own, other, rate);
-  const gains = [...runsBySeed(results, own, one, rate)].flatMap(([seed, run]) => {
-    const against = others.get(seed);
-    const score = (of: TrainResult) => curveScore(regimeOf(results), of);
-    return against === undefined ? [] : [[seed, score(run) - score(against)] as const];
-  });
-  return new Map(gains);
-}
-
 /** A primary comparison over the whole curve, each arm at its cross-fitted rate. */
 export interface Claim {
-  readonly pair: Pair;
+  readonly pair: Arms;
   readonly whole: Comparison;
   /** The exact p of `whole`, adjusted by Holm over the primary comparisons. */
   readonly p: number;
@@ -123,7 +108,7 @@ function claimsOfFitted(regime: Regime, fitted: Fitted, { primary, equivalent }:
   const wholes = primary.map((pair) => fittedDifference(regime, fitted, pair, curveScore));
   const adjusted = holm(wholes.map(({ p }) => p));
   return wholes.map((whole, i): Claim => {
-    const [pair, p] = [primary[i] as Pair, adjusted[i] as number];
+    const [pair, p] = [primary[i] as Arms, adjusted[i] as number];
     const { low = Number.NaN, high = Number.NaN } = whole.interval ?? {};
     const isSame = pair.join() === equivalent.pair.join() && low >= -equivalent.within && high <= equivalent.within;
     return { pair, whole, p, verdict: isSame ? 'equivalent' : p > LARGEST_P ? 'no difference shown' : differs(whole) };
@@ -134,7 +119,7 @@ function claimsOfFitted(regime: Regime, fitted: Fitted, { primary, equivalent }:
  * A primary comparison in words, with its p after Holm.
  * @throws RangeError if the plan does not declare it
  */
-export function fittedText(results: PartResults, own: OwnRates, [one, other]: Pair): string {
+export function fittedText(results: PartResults, own: OwnRates, [one, other]: Arms): string {
   const claims = claimsOf(results, own);
   if (claims === undefined) return 'nothing yet';
   const claim = claims.find(({ pair }) => pair[0] === one && pair[1] === other);
@@ -161,7 +146,7 @@ export function ownRatesText(results: PartResults, own: OwnRates): string[] {
   ];
 }
 
-const pairName = ([one, other]: Pair) => `\`${one}\` minus \`${other}\``;
+const pairName = ([one, other]: Arms) => `\`${one}\` minus \`${other}\``;
 
 /** One row a primary comparison. */
 function claimsTable(regime: Regime, fitted: Fitted, own: OwnRates): string {
@@ -189,7 +174,7 @@ function armsTable(results: PartResults, own: OwnRates): string {
   const level = (scores: readonly number[]) => (scores.length === 0 ? '-' : (100 * mean(scores)).toFixed(1));
   const rows = own.arms.flatMap((arm) =>
     own.rates.map((rate) => {
-      const runs = [...runsBySeed(results, own, arm, rate).values()];
+      const runs = results.runs(regime, results.variant(own.variantAt(arm, rate)));
       const starts = runs.map(({ curve: [first] }) => (first === undefined ? Number.NaN : scoreAt(regime, first)));
       const ends = runs.map((run) => lastScore(regime, run));
       const unlearnt = ends.filter((end, i) => end < (starts[i] as number) + LEARNT).length;

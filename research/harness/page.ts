@@ -106,7 +106,7 @@ export function fillPage(
     ([id = '', regime = '', variant = '', other]: readonly string[]) => {
       const parts = id.split('+').map(partOf);
       const gains = parts.flatMap((part) => {
-        const of = new PartResults({ ...part, baseline: other ?? part.baseline }, results);
+        const of = new PartResults(part, results).against(other ?? part.baseline);
         return of.gains(regimeOf(part, regime), of.variant(variant), score).map(({ gain }) => gain);
       });
       const planned = parts.reduce((sum, { seeds }) => sum + seeds.length, 0);

@@ -70,7 +70,7 @@ function difference(
   const part = partOf(stored, id);
   const where = part.regimes.find((one) => one.id === regime);
   if (where === undefined) throw new Error(`there is no regime ${regime} in ${id}`);
-  const of = new PartResults({ ...part, baseline: other }, stored.results);
+  const of = resultsOf(stored, id).against(other);
   return of.comparison(where, of.variant(variant), score);
 }
 
@@ -544,7 +544,7 @@ const catchUpRepair: Plan = {
   },
 };
 
-/** What a plan with own rates predicts: ranges in points, of the whole curve. */
+/** The predictions of a plan with own rates: ranges in points, of the whole curve. */
 interface OwnRatesPrediction {
   /** Of `drmas` minus `grpo` at equal rates, by rate. */
   readonly equal: Readonly<Record<string, readonly [number, number]>>;
