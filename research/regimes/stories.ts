@@ -8,7 +8,7 @@ import { assistant, checkpoint, defineRecipe, lora, solverVerifier, type TaskSou
 const names = ['Tom', 'Mia', 'Ben', 'Lucy', 'Sam', 'Anna'] as const;
 const things = ['apples', 'books', 'coins', 'stamps', 'cards', 'shells'] as const;
 
-/** What happens: the second sentence of a story, its result, and how a solution writes it. */
+/** The events: the second sentence of a story, its result, and the sign that a solution writes. */
 const events = [
   {
     tell: (who: string, other: string, n: number) => `${other} gives ${who} ${n} more.`,

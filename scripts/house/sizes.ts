@@ -6,7 +6,7 @@ interface Sized {
   readonly text: string;
 }
 
-/** Lines by what they are. */
+/** The counts of a place. */
 export interface Lines {
   files: number;
   /** Lines that a person wrote and keeps, comments with them, without blank ones. */

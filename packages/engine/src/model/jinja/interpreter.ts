@@ -340,7 +340,7 @@ export class Interpreter {
     }
   }
 
-  /** @throws Error for markup: Python keeps it in a list, where it is neither a text nor shown as one */
+  /** @throws Error for markup: in a list of Python it is no text, and is not shown as one */
   #kept(node: Expression, scope: Scope): Value {
     const value = this.#evaluate(node, scope);
     if (value instanceof Markup)

@@ -42,7 +42,7 @@ export type Statement =
   | { readonly type: 'data'; readonly text: string }
   | { readonly type: 'print'; readonly value: Expression }
   | { readonly type: 'set'; readonly target: Target; readonly value: Expression }
-  /** A block that is not scoped sees the variables of the template, and not those of loops and macros around it. */
+  /** A block that is not scoped sees the template's variables. Variables of a loop or macro around it stay hidden. */
   | { readonly type: 'block'; readonly body: readonly Statement[]; readonly scoped: boolean }
   | {
       readonly type: 'with';
