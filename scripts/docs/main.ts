@@ -5,7 +5,6 @@
  * TypeScript block of a page or a doc comment does not compile, if a public type has no sentence, if a link is dead,
  * if a fence or a table is broken, if a page names a command or a flag that does not exist, or if a page has an
  * absolute word and names no test that holds it.
- * `words`: prints how long the pages are.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,7 +22,6 @@ import { settingsPage, undescribed } from './settings-page.js';
 import { brokenBlocks } from './structure.js';
 import { testVectorsText } from './test-vectors.js';
 import { unknownCommands } from './typed-commands.js';
-import { wordsTable } from './words.js';
 
 async function* generated(): AsyncGenerator<GeneratedFile> {
   yield settingsPage();
@@ -75,8 +73,7 @@ async function check(): Promise<void> {
 
 const [command = 'generate'] = process.argv.slice(2);
 // Before the pages, some of which are made from compiled sources.
-if (command !== 'words') for (const file of inputTypes()) write(file);
+for (const file of inputTypes()) write(file);
 if (command === 'generate') await generate();
 else if (command === 'check') await check();
-else if (command === 'words') console.log(wordsTable());
-else if (command !== 'types') throw new Error(`expected generate, check, types or words, got ${command}`);
+else if (command !== 'types') throw new Error(`expected generate, check or types, got ${command}`);
