@@ -11,11 +11,9 @@ import { benchDecode } from './parts/decode.js';
 import { benchEstimators } from './parts/estimators.js';
 import { benchKernels } from './parts/kernels.js';
 import { benchLoops } from './parts/loops.js';
-import { benchPlan } from './parts/plan.js';
 import { benchReal, benchRealDecoding, benchRealTraining } from './parts/real.js';
 import { benchServe } from './parts/serve.js';
 import { benchStep } from './parts/step.js';
-import { benchTinker } from './parts/tinker.js';
 import { benchTrain } from './parts/train.js';
 import { peersDirectory } from './peers/environment.js';
 import { reportText } from './report.js';
@@ -30,8 +28,6 @@ const parts: Readonly<Record<string, (context: Context) => Promise<void>>> = {
   estimators: benchEstimators,
   loops: benchLoops,
   serve: benchServe,
-  tinker: benchTinker,
-  plan: benchPlan,
   real: benchReal,
   'real-decode': benchRealDecoding,
   'real-train': benchRealTraining,
