@@ -13,7 +13,7 @@ const usage = `npm run test:gpu:device -- [options]
 
   --only doctor,...  some of the steps: doctor, tests, contract, encoding, products, bench, real, team
   --shapes small,... shapes of the bench (default: small,base,qwen05,qwen15)
-  --peers            the same work in PyTorch with PEFT, transformers and vLLM, which are installed
+  --peers            the same work in PyTorch with PEFT and transformers, which are installed
   --python FILE      a Python that has the packages of these peers, which are not installed then
   --repetitions N    clean repetitions of each engine in the benches (default: 3, with --peers 5)
   --record FILE      appends the results of the benches as lines of JSON

@@ -44,7 +44,7 @@ const usage = `npm run bench -- [${Object.keys(parts).join('|')}]... [options]
 
   --peers            the same work in PyTorch, transformers, llama.cpp and TRL, installed into a throw-away place
   --device gpu       train, decode and real on this machine's GPU through WebGPU (experimental; without a part:
-                     train, decode); --peers are PyTorch with PEFT, transformers and vLLM on the same GPU
+                     train, decode); --peers are PyTorch with PEFT and transformers on the same GPU
   --peer-device cpu  the same peers on the processor, to try their scripts
   --python FILE      a Python that has the packages of the peers, which are not installed then
   --requests N       requests that are decoded (default: by shape; on a GPU 32)

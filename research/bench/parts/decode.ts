@@ -14,7 +14,7 @@ import {
 } from '../context.js';
 import { DrmasEngine, warmUp } from '../drmas-engine.js';
 import { type Contestant, interleave } from '../measure/interleave.js';
-import { llamaPackage, pythonFor, pythonVariables, script, vllmFor } from '../peers/environment.js';
+import { llamaPackage, pythonFor, pythonVariables, script } from '../peers/environment.js';
 import type { Peer, PeerCommand } from '../peers/peer.js';
 import { peerRatios, rowsOf, threadRatios } from '../results.js';
 import {
@@ -48,17 +48,13 @@ export async function benchDecode(context: Context): Promise<void> {
   const { options, say } = context;
   const { peers, device } = options;
   const python = peers ? await attempt(context, 'transformers', () => pythonFor(options, say)) : undefined;
-  const vllm = peers && device === 'gpu' ? await attempt(context, 'vLLM', () => vllmFor(options, say)) : undefined;
   const llama = peers && device === 'cpu' ? await attempt(context, 'llama.cpp', () => llamaPackage(say)) : undefined;
   for (const shape of options.shapes)
-    await withDirectory((directory) =>
-      benchShape(forShape(context, PART, shape), shape, { python, vllm, llama, directory }),
-    );
+    await withDirectory((directory) => benchShape(forShape(context, PART, shape), shape, { python, llama, directory }));
 }
 
 interface Places {
   readonly python: string | undefined;
-  readonly vllm: string | undefined;
   readonly llama: string | undefined;
   readonly directory: string;
 }
@@ -77,8 +73,6 @@ async function benchShape(context: Context, shape: Shape, places: Places): Promi
     for (const engine of engines) await warmUp(mode, () => engine.decode(some));
     if (options.peers && places.python !== undefined)
       peers.push(...(await startPeers(context, PART, generatePeers(shape, options, requests, places.python))));
-    if (places.vllm !== undefined)
-      peers.push(...(await startPeers(context, PART, [vllmPeer(shape, requests, places.vllm, places.directory)])));
     const [first] = engines;
     if (options.peers && places.llama !== undefined && first !== undefined)
       peers.push(...(await llamaPeers(context, first, requests, places.llama, places.directory)));
@@ -126,19 +120,6 @@ function generatePeers(
       environment: pythonVariables(count),
     })),
   );
-}
-
-/** vLLM with random weights, in bfloat16. */
-function vllmPeer(shape: Shape, requests: readonly DecodeRequest[], python: string, directory: string): PeerCommand {
-  return {
-    name: 'vLLM',
-    threads: 1,
-    unit: 'tok',
-    command: python,
-    args: [script('vllm_generate.py')],
-    settings: { shape, context: DECODE_CONTEXT, requests, directory: join(directory, 'vllm') },
-    environment: pythonVariables(1),
-  };
 }
 
 /** Starts llama.cpp on the weights of this engine. It is left out when it continues a prompt differently. */

@@ -14,7 +14,6 @@ import { cacheDirectory } from '@drmas/engine/platform';
 const TORCH = '2.13.0';
 const GPU_PACKAGES = ['transformers==5.23.0', 'peft==0.21.2', 'accelerate==1.15.0'];
 const PYTHON_PACKAGES = [...GPU_PACKAGES, 'trl==1.16.0', 'datasets==5.2.0'];
-const VLLM = 'vllm==0.33.0';
 /** The packages that the paper's estimator needs in addition to PyTorch. */
 export const ARRAYS = ['numpy==2.4.6'];
 const LLAMA = '3.22.1';
@@ -87,20 +86,6 @@ export async function pythonFor(
   if (device === 'cpu') return pythonEnvironment(say);
   if (peerDevice === 'gpu') requireTorchGpu();
   return pythonEnvironment(say, GPU_PACKAGES, peerDevice);
-}
-
-/** The interpreter for vLLM, which brings its own PyTorch. @throws as `pythonFor` does, and if vLLM has no wheels */
-export async function vllmFor({ peerDevice, python }: PeerOptions, say: (message: string) => void): Promise<string> {
-  if (python !== undefined) return python;
-  if (peerDevice === 'cpu') throw new Error('it is tried on a GPU alone');
-  requireTorchGpu();
-  if (process.platform !== 'linux') throw new Error('its wheels are for Linux with CUDA');
-  const directory = await once('vllm', VLLM, async (place) => {
-    say('installing vLLM into a throw-away environment (some minutes, 10 GB)');
-    await run('python3', ['-m', 'venv', place]);
-    await run(join(place, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', VLLM]);
-  });
-  return join(directory, 'bin', 'python');
 }
 
 /** Looks for a GPU that PyTorch computes on before gigabytes are installed. */
