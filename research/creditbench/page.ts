@@ -343,16 +343,6 @@ const familyTable = (of: readonly Family[]) =>
     ),
   ].join('\n');
 
-const hours = (results: readonly { readonly origin: { readonly seconds: number } }[]) =>
-  (results.reduce((sum, { origin: { seconds } }) => sum + seconds, 0) / 3600).toFixed(1);
-
-function costText({ credit, training }: Cells): string {
-  return (
-    `Present: ${credit.length} cells of credit (${hours(credit)} h by the clock) and ${training.length} of training ` +
-    `(${hours(training)} h). A seed has ${families.length * estimatorNames.length} cells of each.`
-  );
-}
-
 /**
  * The limits of the training part that the reader must know before its tables: how much of it was run, how its learning
  * rate was chosen, and families in which most estimators end at one score.
@@ -427,7 +417,6 @@ export function fillCreditbench(page: string, cells: Cells): string {
     decisions: () => scoreTable(creditScores(cells.decisions), decisionFamilies),
     summary: () => summaryTable(credit, training),
     budget: budgetText,
-    cost: () => costText(cells),
     disclosure: () => disclosure(cells.training),
     credit: () => scoreTable(credit),
     training: () => scoreTable(training),

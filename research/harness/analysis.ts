@@ -87,9 +87,6 @@ export const lastScore = (regime: Regime, { curve }: TrainResult): number => {
 /** The reward of the regime's agent in the last evaluation. */
 export const lastReward = (_: Regime, { curve }: TrainResult): number => curve.at(-1)?.agent ?? Number.NaN;
 
-/** The team's mean reward over all training steps, with every price in it. */
-export const earned = (_: Regime, { reward }: TrainResult): number => reward;
-
 /** The mean of a run's evaluations after the first: how soon it learnt. */
 export const curveScore = (regime: Regime, { curve }: TrainResult): number =>
   mean(curve.slice(1).map((point) => scoreAt(regime, point)));

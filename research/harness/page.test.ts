@@ -21,9 +21,7 @@ describe('the page', () => {
       /^\+21\.\d \[\+21\.\d, \+21\.\d\] points, 10 pairs, p = \.002\.$/,
     );
     expect(fill('{{score:made-up/dose-1/grpo}}')).toBe('50.0 %');
-    expect(fill('{{earned:made-up/dose-4/drmas}}')).toBe(fill('{{gain:made-up/dose-4/drmas}}'));
     expect(fill('{{fall:made-up/dose-4/drmas}}')).toMatch(/^\+0\.0 .* 10 pairs, p = 1: no difference shown$/);
-    expect(fill('{{calls:made-up/dose-4/drmas/solver/solver}}')).toBe('1.00');
     expect(fill('{{response:made-up/drmas/inflation}}')).toMatch(/^\+7\.\d .* points, 10 seeds, p = \.002 \(corr/);
     expect(fill('{{predicted:made-up/dose-1/inflation}}')).toMatch(/^\d+\.\d\d$/);
     expect(fill('{{rule:made-up/drmas/inflation}}')).toBe('Inflation above 2: gains in 1 of 1 regimes; else in 1 of 1');
@@ -145,7 +143,6 @@ describe('the page', () => {
       '{{part:other}}',
       '{{gain:made-up/dose-9/drmas}}',
       '{{gain:made-up/dose-4/rloo}}',
-      '{{calls:made-up/dose-4/drmas/solver/nobody}}',
       '{{rule:made-up/drmas/mismatch}}',
     ])
       expect(() => fill(token)).toThrow(/there is no |unknown: |has no variant/);

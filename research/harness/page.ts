@@ -5,7 +5,6 @@ import {
   compare,
   curveScore,
   dosesOf,
-  earned,
   fall,
   HINTS,
   lastReward,
@@ -27,7 +26,7 @@ import {
   isTrusted,
   regimesText,
 } from './blind.js';
-import { anchorOf, jobsOf, type Part, type Primary, type Question, type Regime, type Variant } from './declaration.js';
+import { anchorOf, jobsOf, type Part, type Primary, type Question, type Variant } from './declaration.js';
 import { overlapSlope } from './mechanism.js';
 import { fittedText } from './own-rates.js';
 import { holm } from './p-values.js';
@@ -53,7 +52,7 @@ import { distinct, doneIn } from './work-through.js';
  * Fills a text's tokens:
  * - `{{progress}}`: the number of finished results, by question;
  * - `{{runs}}` and `{{probes}}`: the number of finished training runs and probes, each counted once;
- * - `{{primaries}}`: the primary comparisons, with Holm's adjustment; `{{primaries:PAGE}}` links to that page;
+ * - `{{primaries}}`: the primary comparisons, with Holm's adjustment;
  * - `{{stability}}` and `{{stabilityCounts}}`: norms and spikes of Dr. MAS against GRPO by regime, and their counts;
  * - `{{lemma:PART}}`: the measured and the predicted inflation of each agent in a part's regimes;
  * - `{{summary}}`: the figure of all regimes' gains against their own shares;
@@ -81,11 +80,9 @@ import { distinct, doneIn } from './work-through.js';
  * - `{{gain:PART/REGIME/VARIANT}}`: the difference to the part's baseline, with its interval; with `/OTHER` added, the
  *   difference to that variant, as in the next three. `PART+PART` joins the pairs of parts;
  * - `{{reward:PART/REGIME/VARIANT}}`: the same for the reward of the regime's agent in the last evaluation;
- * - `{{earned:PART/REGIME/VARIANT}}`: the same for the team's reward over all training steps;
  * - `{{fall:PART/REGIME/VARIANT}}`: the same for the difference between highest and last score;
  * - `{{score:PART/REGIME/VARIANT}}`: the mean of the last scores, in per cent;
  * - `{{start:PART/REGIME/VARIANT}}`: the mean of the first scores, before reinforcement;
- * - `{{calls:PART/REGIME/VARIANT/AGENT/OTHER}}`: turns of an agent for each turn of another, over all training steps;
  * - `{{predicted:PART/REGIME/inflation}}` (or `ownShare`): the probe's value for the regime's agent;
  * - `{{response:PART+PART/VARIANT/inflation}}` (or `ownShare`): how the gain depends on the probe's value.
  * - `{{rule:PART+PART/VARIANT/inflation}}` (or `ownShare`): how well the probe's hint predicts a shown gain.
@@ -121,23 +118,19 @@ export function fillPage(
       if (compared.some(({ pairs }) => pairs === 0)) return 'nothing yet';
       return exactText(holm(compared.map(({ p }) => p))[others.indexOf(of.variant(variant))] ?? 1);
     };
-  const meanOver = (
-    id = '',
-    regime = '',
-    variant = '',
-    measure: (run: TrainResult, regime: Regime) => number,
-    text: (value: number) => string,
-  ) => {
-    const of = new PartResults(partOf(id), results);
-    const where = regimeOf(of.part, regime);
-    const runs = of.runs(where, of.variant(variant));
-    return runs.length === 0 ? 'nothing yet' : text(mean(runs.map((run) => measure(run, where))));
-  };
+  const meanBy =
+    (score: typeof lastScore) =>
+    ([id = '', regime = '', variant = '']: readonly string[]) => {
+      const of = new PartResults(partOf(id), results);
+      const where = regimeOf(of.part, regime);
+      const runs = of.runs(where, of.variant(variant));
+      return runs.length === 0 ? 'nothing yet' : `${mean(runs.map((run) => 100 * score(where, run))).toFixed(1)} %`;
+    };
   const fill: Readonly<Record<string, (words: readonly string[]) => string>> = {
     progress: () => progressText(questions, results),
     runs: () => countText(questions, results, 'train'),
     probes: () => countText(questions, results, 'probe'),
-    primaries: (words) => primariesText(primaries, partOf, questions, results, words.join('/')),
+    primaries: () => primariesText(primaries, partOf, questions, results),
     stability: () => stabilityTable(pairedRegimes(chosen([...parts.values()]), results)),
     stabilityCounts: () => stabilityCounts(pairedRegimes(chosen([...parts.values()]), results)),
     lemma: ([id = '']) => lemmaTable(partOf(id), results),
@@ -206,33 +199,9 @@ export function fillPage(
     overlapSlope: ([id = '']) => overlapSlope(new PartResults(partOf(id), results)),
     spent: ([id = '']) => spentText(partOf(id), results),
     reward: gainBy(lastReward),
-    earned: gainBy(earned),
     fall: gainBy(fall),
-    score: ([id, regime, variant]) =>
-      meanOver(
-        id,
-        regime,
-        variant,
-        (run, where) => 100 * lastScore(where, run),
-        (value) => `${value.toFixed(1)} %`,
-      ),
-    start: ([id, regime, variant]) =>
-      meanOver(
-        id,
-        regime,
-        variant,
-        (run, where) => 100 * scoreAt(where, run.curve[0] ?? { step: 0, team: Number.NaN }),
-        (value) => `${value.toFixed(1)} %`,
-      ),
-    calls: ([id, regime, variant, agent = '', other = '']) =>
-      meanOver(
-        id,
-        regime,
-        variant,
-        ({ agents }) =>
-          known(agents[agent], `an agent ${agent}`).turns / known(agents[other], `an agent ${other}`).turns,
-        (value) => value.toFixed(2),
-      ),
+    score: meanBy(lastScore),
+    start: meanBy((where, run) => scoreAt(where, run.curve[0] ?? { step: 0, team: Number.NaN })),
     predicted: ([id = '', regime = '', by = '']) => {
       const of = new PartResults(partOf(id), results);
       const dose = dosesOf(of, of.baseline).find((one) => one.regime === regimeOf(of.part, regime));

@@ -67,7 +67,6 @@ export function primariesText(
   partOf: (id: string) => Part,
   questions: readonly Question[],
   results: Results,
-  page = '',
 ): string {
   const anchors = new Map(questions.map((question) => [question.id, anchorOf(question)]));
   const compared = primaries.flatMap((primary) => {
@@ -82,7 +81,7 @@ export function primariesText(
   if (compared.length === 0) return 'nothing yet';
   const adjusted = holm(compared.map(({ comparison }) => comparison.p));
   const rows = compared.map(({ primary, other, comparison }, i) => [
-    `[${primary.question}](${page}#${anchors.get(primary.question)})`,
+    `[${primary.question}](#${anchors.get(primary.question)})`,
     `\`${primary.regime}\`: \`${primary.variant}\` minus \`${other}\``,
     gainText(comparison),
     points(comparison.median),
