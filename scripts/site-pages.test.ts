@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { slugOf } from './docs/links.js';
-import { groupsOf, movedPages, placeInSite, sitePages } from './site-pages.js';
+import { groupsOf, placeInSite, sitePages } from './site-pages.js';
 
 describe('the pages of the site', () => {
   it('have one place each', () => {
@@ -19,17 +18,6 @@ describe('the pages of the site', () => {
     const files = 'https://example.org/files';
     expect(targets(files).filter(foreign)).toEqual([]);
     expect(targets(files).filter((target) => target.startsWith(files)).length).toBeGreaterThan(10);
-  });
-
-  it('that are gone lead to a heading of a page that is there', () => {
-    const pages = new Map(sitePages().map(({ path, text }) => [path.replace(/md$/, 'html'), text]));
-    expect(movedPages().length).toBeGreaterThan(0);
-    for (const { path, html } of movedPages()) {
-      const [, page = '', anchor = ''] = /href="([^"#]+)#?([^"]*)"/.exec(html) ?? [];
-      expect(pages.has(path), path).toBe(false);
-      const headings = [...(pages.get(page) ?? '').matchAll(/^#+ (.+)$/gm)].map(([, title = '']) => slugOf(title));
-      expect(headings, path).toContain(anchor);
-    }
   });
 
   it('show no marks of generated parts', () => {

@@ -36,21 +36,6 @@ const HOME: SitePage = {
   plain: '# drmas\n\n[What drmas is](about.md). [All pages](pages.md).\n',
 };
 const PROJECT = ['CONTRIBUTING.md', 'CHANGELOG.md'];
-/** Pages that are gone, and the page and heading that have their text. The site sends their readers there. */
-const MOVED: Readonly<Record<string, string>> = {
-  'when-it-does-not-learn': 'watching-runs#when-it-does-not-learn',
-};
-
-/** The HTML files of the site in the place of pages that are gone. */
-export const movedPages = (): { readonly path: string; readonly html: string }[] =>
-  Object.entries(MOVED).map(([from, to]) => {
-    const target = to.replace(/(#|$)/, '.html$1');
-    return {
-      path: `${from}.html`,
-      html: `<!doctype html><meta charset="utf-8"><title>Moved</title><meta http-equiv="refresh" content="0; url=${target}"><a href="${target}">This page has moved</a>\n`,
-    };
-  });
-
 /** The place of a file of the repository in the site; undefined if the site does not have it. */
 export function placeInSite(path: string): string | undefined {
   if (path === 'README.md') return 'about.md';

@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { build } from 'vite';
 import { readPage, root } from './docs/pages.js';
-import { groupsOf, movedPages, type SiteData, sitePages, writeWarmStart } from './site-pages.js';
+import { groupsOf, type SiteData, sitePages, writeWarmStart } from './site-pages.js';
 import { runProgram } from './support/run-program.js';
 import { installLocked, runOrExit } from './support/separate-packages.js';
 
@@ -40,7 +40,6 @@ async function main(): Promise<number> {
   await build({ configFile: join(root, 'apps/site/vite.config.ts'), build: { outDir: join(OUT, 'demo') } });
   await writeWarmStart(join(OUT, 'demo'));
   for (const { path, plain } of pages) write(join(OUT, path), plain); // every page as text, for programs that read
-  for (const { path, html } of movedPages()) write(join(OUT, path), html);
   write(join(OUT, 'llms.txt'), pages.map(({ path, title }) => `- [${title}](${path})`).join('\n'));
   console.log(`${OUT} has ${pages.length} pages and ${readdirSync(join(OUT, 'demo')).length} files of the demo`);
   return 0;

@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { search } from '../../apps/site/docs/.vitepress/search.js';
-import { movedPages, sitePages } from '../../scripts/site-pages.js';
+import { sitePages } from '../../scripts/site-pages.js';
 import { BrowserPage, chromium } from '../support/chromium.js';
 import { queries } from '../support/searches.js';
 import { stopwatch, takesTime } from '../support/time-and-chance.js';
@@ -59,11 +59,7 @@ describe.skipIf(!isThere)('the documentation site (skipped without Chromium or t
   };
   const htmlFiles = () =>
     readdirSync(built, { recursive: true, encoding: 'utf8' }).filter(
-      (path) =>
-        path.endsWith('.html') &&
-        !path.startsWith('demo') &&
-        path !== '404.html' &&
-        !movedPages().some((moved) => moved.path === path),
+      (path) => path.endsWith('.html') && !path.startsWith('demo') && path !== '404.html',
     );
 
   beforeAll(async () => {
