@@ -49,20 +49,20 @@ const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, '')
 /** The anchors of a page: its headings, and anchors that it declares itself. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const named = [...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id);
-  return new Set([...named, ...headingsOf(text).map(({ anchor }) => anchor)]);
+  return new Set([...named, ...headingAnchors(text)]);
 }
 
-/** The headings of a page, each with the anchor that GitHub gives it. */
-function headingsOf(text: string): { readonly level: number; readonly title: string; readonly anchor: string }[] {
+/** The anchors that GitHub gives the headings of a page. */
+function headingAnchors(text: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   const withoutBlocks = text.replaceAll(/^```[\s\S]*?^```$/gm, '');
-  return [...withoutBlocks.matchAll(/^(#{1,6}) +(.+?) *$/gm)].map(([, marks = '', title = '']) => {
+  for (const [, title = ''] of withoutBlocks.matchAll(/^#{1,6} +(.+?) *$/gm)) {
     const slug = slugOf(title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
     let anchor = slug;
     for (let again = 1; anchors.has(anchor); again++) anchor = `${slug}-${again}`;
     anchors.add(anchor);
-    return { level: marks.length, title, anchor };
-  });
+  }
+  return anchors;
 }
 
 /** GitHub's anchor of a heading without links, before a number is appended to a repeated one. */
