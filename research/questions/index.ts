@@ -14,42 +14,28 @@ import {
 } from '../harness/declaration.js';
 import type { Results } from '../harness/stored-result.js';
 import {
-  BLIND_SEEDS,
   CANDIDATES,
-  CATCH_UP_REPAIR_SEEDS,
-  CATCH_UP_SEEDS,
-  COLLAPSE_SEEDS,
   DEFAULT_REGIMES,
-  DEFAULT_SEEDS,
   drawn,
   escalation,
-  LEAGUE_SEEDS,
   LEMMA_SEEDS,
-  LOSS_SEEDS,
-  MECHANISM_SEEDS,
   mixture,
-  OWN_RATES_SEEDS,
-  PAPER_SEEDS,
   paperEscalation,
   paperMath,
   paperSearch,
   paperSizes,
   RATES,
   repair,
+  SEEDS,
   SHARING_MODELS,
   SHORT_SWEEP_SEEDS,
-  SIZE_SEEDS,
   SIZES,
-  STORIES_SEEDS,
-  SUMS_SEEDS,
   SWEEP_SEEDS,
   searchModels,
   shipped,
   sized,
   stories,
   sums,
-  TRUNK_SEEDS,
-  TUNED_SEEDS,
   timedRepair,
   tunedRepair,
   withSharing,
@@ -302,7 +288,7 @@ const scale: Question = {
   ],
 };
 
-const shared = (variant: typeof grpo) => having(variant, 'shared', ['assign=shared'], { policies: ['shared'] });
+const shared = (variant: Variant) => having(variant, 'shared', ['assign=shared'], { policies: ['shared'] });
 
 const teams: Question = {
   id: 'teams',
@@ -430,8 +416,8 @@ const league: Question = {
       regimes: [leagueTeam],
       variants: leagueVariants.map(atChosenRate),
       baseline: atChosenRate(drmas).id,
-      seeds: LEAGUE_SEEDS,
-      ranked: { pairs: LEAGUE_SEEDS.length },
+      seeds: SEEDS.league,
+      ranked: { pairs: SEEDS.league.length },
     }),
   ],
 };
@@ -440,7 +426,7 @@ const tunedTeam = ['coder', 'fixer'];
 /** The ways of learning `repair`: with a mean of all agents, without a mean, with the agent's own. */
 const tunedVariants: readonly Variant[] = [
   ...[grpo, grpoEntropy(tunedTeam), grpoKl(tunedTeam), grpoTurn, reinforce, rejection],
-  { ...drmasSingletonBatch, id: drmas.id }, // the recipe's own choice is the older default
+  drmasBatchSingleton, // the recipe's own choice is the older default
   ...[rlooByAgent, ema, gae].map(withDefaultSingleton),
 ];
 const TUNED_RATES = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
@@ -474,11 +460,11 @@ const tuned: Question = {
       seeds: SHORT_SWEEP_SEEDS,
     }),
     part('tuned-pairs', 'Twenty pairs of each estimator, at its own best rate', {
-      regimes: Object.keys(TUNED_CHOSEN).length === 0 ? [] : [tunedRepair],
+      regimes: [tunedRepair],
       variants: tunedVariants.map(atTunedRate),
       baseline: atTunedRate(drmas).id,
-      seeds: TUNED_SEEDS,
-      ranked: { pairs: TUNED_SEEDS.length },
+      seeds: SEEDS.tuned,
+      ranked: { pairs: SEEDS.tuned.length },
     }),
   ],
 };
@@ -495,9 +481,9 @@ const timed = (batch: number, rates: readonly number[]): Part => {
     regimes: [{ ...of, set: [...of.set, `training.stopWhen.score=${caughtUp}`] }],
     variants: rates.flatMap((rate) => [grpo, drmas].map((variant) => at(withDefaultSingleton(variant), rate))),
     baseline: at(grpo, 1e-3).id,
-    seeds: CATCH_UP_SEEDS,
+    seeds: SEEDS.catchUp,
     ...(batch === 4 ? { figure: 'curves' } : {}),
-    waiting: { score: caughtUp, most: LONGEST, episodes: 16 * tasksPerStep, enough: CATCH_UP_SEEDS.length - 1 },
+    waiting: { score: caughtUp, most: LONGEST, episodes: 16 * tasksPerStep, enough: SEEDS.catchUp.length - 1 },
   });
 };
 const catchUp: Question = {
@@ -517,8 +503,8 @@ const catchUpRepair: Question = {
       regimes: [timedRepair],
       variants: [1e-4, 3e-4, 1e-3].flatMap((rate) => [grpo, drmasBatchSingleton].map((variant) => at(variant, rate))),
       baseline: at(grpo, 1e-3).id,
-      seeds: CATCH_UP_REPAIR_SEEDS,
-      waiting: { score: caughtUp, most: 900, episodes: 16 * 16, enough: CATCH_UP_REPAIR_SEEDS.length - 1 },
+      seeds: SEEDS.catchUpRepair,
+      waiting: { score: caughtUp, most: 900, episodes: 16 * 16, enough: SEEDS.catchUpRepair.length - 1 },
     }),
   ],
 };
@@ -549,9 +535,9 @@ const mechanism: Question = {
       }),
     ),
     part('mechanism-pairs', 'The same team with models that share more or less between contexts', {
-      regimes: sharingModels.flatMap(({ model, regime }) => (model.learningRate === undefined ? [] : [regime])),
+      regimes: sharingModels.map(({ regime }) => regime),
       variants: [grpo, drmas].map(withDefaultSingleton),
-      seeds: MECHANISM_SEEDS,
+      seeds: SEEDS.mechanism,
       overlap: true,
     }),
     part('mechanism-noise', "Norms of the expert's gradient before it learns", {
@@ -565,7 +551,7 @@ const mechanism: Question = {
         .map(withDefaultSingleton)
         .flatMap((variant) => stillSteps.map(({ name, set }) => having(variant, name, set, STILL))),
       baseline: 'grpo-small',
-      seeds: MECHANISM_SEEDS.slice(0, 3),
+      seeds: SEEDS.mechanism.slice(0, 3),
       still: true,
     }),
   ],
@@ -581,14 +567,14 @@ const collapse: Question = {
   asks: 'Does Dr. MAS prevent a collapse at learning rates that are too high?',
   parts: [
     { team: 'escalation', of: escalation('collapse-escalation', { every: 10 }), own: withDefaultSingleton(drmas) },
-    { team: 'repair', of: tunedRepair, own: { ...drmasSingletonBatch, id: drmas.id } },
+    { team: 'repair', of: tunedRepair, own: drmasBatchSingleton },
   ].map(({ team, of, own }) => {
     const id = `collapse-${team}`;
     return part(id, `Learning rates that are too high for \`${team}\``, {
       regimes: [{ ...of, id, family: 'collapse', keepsNorms: true, set: [...of.set, 'evaluation.every=10'] }],
       variants: TOO_HIGH.flatMap((rate) => [at(grpo, rate), at(own, rate)]),
       baseline: at(grpo, 2e-3).id,
-      seeds: COLLAPSE_SEEDS,
+      seeds: SEEDS.collapse,
       figure: 'norms',
     });
   }),
@@ -654,7 +640,7 @@ const ownRates: Question = {
       regimes: [wordsOwnRates],
       variants: OWN_RATES.flatMap((rate) => OWN_RATES_ARMS.map((variant) => onWords(variant, rate))),
       baseline: onWords(grpo, WORDS_RATE).id,
-      seeds: OWN_RATES_SEEDS,
+      seeds: SEEDS.ownRates,
       ownRates: ownRatesOf(OWN_RATES),
     }),
   ],
@@ -670,7 +656,7 @@ const unbuilt: Question = {
       regimes: [stories],
       variants: OWN_RATES.flatMap((rate) => OWN_RATES_ARMS.map((variant) => at(variant, rate))),
       baseline: at(grpo, OWN_RATES[1] as number).id,
-      seeds: STORIES_SEEDS,
+      seeds: SEEDS.stories,
       ownRates: ownRatesOf(OWN_RATES),
     }),
   ],
@@ -706,7 +692,7 @@ const alone: Question = {
       regimes: [sums],
       variants: Object.keys(SUMS_WAYS).map(sumsChosen),
       baseline: sumsChosen('grpo').id,
-      seeds: SUMS_SEEDS,
+      seeds: SEEDS.sums,
     }),
   ],
 };
@@ -736,7 +722,7 @@ const blind: Question = {
     part('blind-pairs', 'Forty of the drawn regimes, chosen by what the probe saw', {
       regimes: BLIND_CHOSEN.map(drawn),
       variants: [grpo, drmas].map(withDefaultSingleton),
-      seeds: BLIND_SEEDS,
+      seeds: SEEDS.blind,
       probe: true,
       probeSeeds: [PROBE_SEED],
     }),
@@ -785,11 +771,11 @@ const losses: Question = {
       seeds: SWEEP_SEEDS,
     }),
     part('losses-pairs', 'Ten pairs of each loss, at its own best rate', {
-      regimes: Object.keys(LOSS_CHOSEN).length === 0 ? [] : [reused],
+      regimes: [reused],
       variants: lossVariants.map(atLossRate),
       baseline: atLossRate(lossVariants[0] as Variant).id,
-      seeds: LOSS_SEEDS,
-      ranked: { pairs: LOSS_SEEDS.length },
+      seeds: SEEDS.losses,
+      ranked: { pairs: SEEDS.losses.length },
     }),
   ],
 };
@@ -812,9 +798,9 @@ const size: Question = {
       }),
     ),
     part('size-pairs', 'The same team in several sizes', {
-      regimes: SIZES.filter(({ learningRate }) => learningRate !== undefined).map(sized),
+      regimes: SIZES.map(sized),
       variants: [grpo, drmas].map(withDefaultSingleton),
-      seeds: SIZE_SEEDS,
+      seeds: SEEDS.sizes,
     }),
   ],
 };
@@ -828,12 +814,11 @@ const singleAgent = (regime: Regime): Variant => ({
     ? { recipe: 'solo', policies: ['solver'] }
     : { recipe: 'research/regimes/paper-search-single.ts', policies: ['single'] }),
 });
-const sharing = (variant: Variant): Variant => having(variant, 'shared', ['assign=shared'], { policies: ['shared'] });
 const PAPER_TEAMS = [
   { regime: paperMath, rates: [3e-4, 1e-3, 3e-3] },
   { regime: paperSearch, rates: [1e-4, 3e-4, 1e-3] },
 ];
-const paperAssignments = (regime: Regime) => [grpo, sharing(grpo), singleAgent(regime)];
+const paperAssignments = (regime: Regime) => [grpo, shared(grpo), singleAgent(regime)];
 
 /** The rate of each assignment: GRPO's highest in the sweep. */
 const PAPER_CHOSEN: Readonly<Record<string, number>> = {
@@ -856,7 +841,7 @@ const paperVariants = (regime: Regime): Variant[] => [
     .map((variant) => atPaperRate(regime, variant, grpo)),
   ...[grpo, grpoTurn, drmas]
     .map(withDefaultSingleton)
-    .map((variant) => atPaperRate(regime, sharing(variant), sharing(grpo))),
+    .map((variant) => atPaperRate(regime, shared(variant), shared(grpo))),
   atPaperRate(regime, singleAgent(regime), singleAgent(regime)),
 ];
 const drmasWith = (id: string, set: readonly string[]): Variant =>
@@ -880,7 +865,7 @@ const paper: Question = {
       part(`${regime.id}-pairs`, `Ten pairs of the paper's comparisons in ${named(regime)}`, {
         regimes: [regime],
         variants: paperVariants(regime),
-        seeds: PAPER_SEEDS,
+        seeds: SEEDS.paper,
       }),
     ),
     part('paper-ablation', 'Search with mean and spread of the agent, with one of them, and with none', {
@@ -888,7 +873,7 @@ const paper: Question = {
       variants: [grpo, drmasStd, drmasMean, drmas]
         .map(withDefaultSingleton)
         .map((variant) => atPaperRate(paperSearch, variant, grpo)),
-      seeds: PAPER_SEEDS,
+      seeds: SEEDS.paper,
       figure: 'curves',
     }),
     part('paper-sizes', 'A larger model for the verifier, or for all agents', {
@@ -899,20 +884,20 @@ const paper: Question = {
         drmasWith('large', searchModels(paperSearch.policies)),
       ],
       baseline: 'drmas-small',
-      seeds: PAPER_SEEDS,
+      seeds: SEEDS.paper,
     }),
     part('paper-observations', 'GiGPO with and without groups of the agent', {
       regimes: [paperEscalation('paper-tries', { tries: 3 })],
       variants: [grpo, drmas, gigpo, gigpoByAgent].map(withDefaultSingleton),
       baseline: gigpo.id,
-      seeds: PAPER_SEEDS,
+      seeds: SEEDS.paper,
     }),
     part('paper-staleness', 'Episodes of the newest weights, or of weights three updates older', {
       regimes: [paperEscalation('paper-stale', {})],
       variants: [grpo, drmas]
         .map(withDefaultSingleton)
         .flatMap((variant) => [variant, having(variant, 'stale', ['rollout.staleness=3'])]),
-      seeds: PAPER_SEEDS,
+      seeds: SEEDS.paper,
     }),
   ],
 };
@@ -974,8 +959,8 @@ const trunk: Question = {
       regimes: [mixture],
       variants: trunkArms.map(atTrunkRate),
       baseline: atTrunkRate(trunkArms[0] as Variant).id,
-      seeds: TRUNK_SEEDS,
-      ranked: { pairs: TRUNK_SEEDS.length },
+      seeds: SEEDS.trunk,
+      ranked: { pairs: SEEDS.trunk.length },
     }),
   ],
 };
@@ -990,8 +975,8 @@ const defaults: Question = {
       regimes: [regime],
       variants: [drmasBatchSingleton, ...[shrinkage, ema].map(withDefaultSingleton)],
       baseline: drmas.id,
-      seeds: DEFAULT_SEEDS,
-      ranked: { pairs: DEFAULT_SEEDS.length },
+      seeds: SEEDS.defaults,
+      ranked: { pairs: SEEDS.defaults.length },
     }),
   ),
 };

@@ -1,25 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { commandOf, FRESH_PAIRS, jobName, jobsOf, PAIRS } from '../harness/declaration.js';
 import { questions } from './index.js';
-import {
-  BLIND_SEEDS,
-  CATCH_UP_REPAIR_SEEDS,
-  CATCH_UP_SEEDS,
-  COLLAPSE_SEEDS,
-  DEFAULT_SEEDS,
-  LEAGUE_SEEDS,
-  LEMMA_SEEDS,
-  LOSS_SEEDS,
-  MECHANISM_SEEDS,
-  OWN_RATES_SEEDS,
-  PAPER_SEEDS,
-  SHORT_SWEEP_SEEDS,
-  SIZE_SEEDS,
-  SUMS_SEEDS,
-  SWEEP_SEEDS,
-  TRUNK_SEEDS,
-  TUNED_SEEDS,
-} from './regimes.js';
+import { LEMMA_SEEDS, SEEDS, SHORT_SWEEP_SEEDS, SWEEP_SEEDS } from './regimes.js';
 
 const parts = questions.flatMap((question) => question.parts);
 
@@ -40,27 +22,10 @@ describe('the questions', () => {
   });
 
   it('choose learning rates on seeds that no claim rests on', () => {
-    const claimed = [
-      PAIRS,
-      FRESH_PAIRS,
-      LEAGUE_SEEDS,
-      BLIND_SEEDS,
-      SIZE_SEEDS,
-      LOSS_SEEDS,
-      PAPER_SEEDS,
-      SUMS_SEEDS,
-      TUNED_SEEDS,
-      CATCH_UP_SEEDS,
-      CATCH_UP_REPAIR_SEEDS,
-      OWN_RATES_SEEDS,
-      COLLAPSE_SEEDS,
-      MECHANISM_SEEDS,
-      TRUNK_SEEDS,
-      DEFAULT_SEEDS,
-    ];
+    const claimed: (readonly number[])[] = [PAIRS, FRESH_PAIRS, ...Object.values(SEEDS)];
     expect(claimed.flat().filter((seed) => SWEEP_SEEDS.includes(seed))).toEqual([]);
     for (const { seeds } of parts)
-      expect([[], ...claimed, SWEEP_SEEDS, SHORT_SWEEP_SEEDS, LEMMA_SEEDS, MECHANISM_SEEDS.slice(0, 3)]).toContainEqual(
+      expect([[], ...claimed, SWEEP_SEEDS, SHORT_SWEEP_SEEDS, LEMMA_SEEDS, SEEDS.mechanism.slice(0, 3)]).toContainEqual(
         seeds,
       );
   });

@@ -80,56 +80,34 @@ export const RATES = {
   nigt: { grpo: 0.01, drmas: 0.02 },
 } as const;
 
-/** Seeds of the sweeps over learning rates. */
+/** Seeds of the sweeps over learning rates, and the two of them for sweeps whose runs take long, or are many. */
 export const SWEEP_SEEDS: readonly number[] = [901, 902, 903];
+export const SHORT_SWEEP_SEEDS: readonly number[] = SWEEP_SEEDS.slice(0, 2);
 
 /** Seeds of the runs that measure the lemma's factor. */
 export const LEMMA_SEEDS: readonly number[] = [41, 42, 43];
 
-/** The twenty pairs of the league, which nothing else uses. */
-export const LEAGUE_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 51 + index);
+const seeds = (first: number, count: number): readonly number[] => Array.from({ length: count }, (_, i) => first + i);
 
-/** The ten pairs of the blind test, which nothing else uses. */
-export const BLIND_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 71 + index);
-
-/** The twenty pairs of the sizes, which nothing else uses. */
-export const SIZE_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 81 + index);
-
-/** The ten pairs of the losses, which nothing else uses. */
-export const LOSS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 101 + index);
-
-/** The ten pairs of the paper's tables in kind, which nothing else uses. */
-export const PAPER_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 111 + index);
-
-/** The two seeds of sweeps whose runs take long, or are many. */
-export const SHORT_SWEEP_SEEDS: readonly number[] = SWEEP_SEEDS.slice(0, 2);
-
-/** The ten pairs of one agent on a pretrained model, which nothing else uses. */
-export const SUMS_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 201 + index);
-
-/** The eight pairs that are timed, which nothing else uses. */
-export const CATCH_UP_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 121 + index);
-
-/** The ten pairs at learning rates that are too high, which nothing else uses. */
-export const COLLAPSE_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 161 + index);
-
-/** The ten pairs of the models that share more or less between contexts, which nothing else uses. */
-export const MECHANISM_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 151 + index);
-
-/** The ten pairs of a trunk that agents train together, which nothing else uses. */
-export const TRUNK_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 181 + index);
-
-/** The twenty pairs of the tuned baselines, which nothing else uses. */
-export const TUNED_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 131 + index);
-
-/** Twenty pairs of an experiment on a pretrained model (research/plans/own-rates.md). */
-export const OWN_RATES_SEEDS: readonly number[] = Array.from({ length: 20 }, (_, index) => 211 + index);
-
-/** Ten pairs of a pretrained team that was not built for the effect (research/plans/stories.md). */
-export const STORIES_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 241 + index);
-
-/** Eight pairs that are timed to a success (research/plans/catch-up-repair.md). */
-export const CATCH_UP_REPAIR_SEEDS: readonly number[] = Array.from({ length: 8 }, (_, index) => 231 + index);
+/** The seeds of the pairs of an experiment. */
+export const SEEDS = {
+  league: seeds(51, 20),
+  blind: seeds(71, 10),
+  sizes: seeds(81, 20),
+  losses: seeds(101, 10),
+  paper: seeds(111, 10),
+  catchUp: seeds(121, 8),
+  tuned: seeds(131, 20),
+  mechanism: seeds(151, 10),
+  collapse: seeds(161, 10),
+  trunk: seeds(181, 10),
+  sums: seeds(201, 10),
+  ownRates: seeds(211, 20),
+  catchUpRepair: seeds(231, 8),
+  // Two experiments, on different models.
+  stories: seeds(241, 10),
+  defaults: seeds(241, 10),
+} as const;
 
 interface Size {
   /** Parameters of a policy, in millions. */
@@ -137,8 +115,8 @@ interface Size {
   readonly width: number;
   readonly feedForward: number;
   readonly warmStartRate: number;
-  /** The rate at which `grpo` is highest in the sweep; absent: the sweep has not been run. */
-  readonly learningRate?: number;
+  /** The rate at which `grpo` is highest in the sweep. */
+  readonly learningRate: number;
 }
 
 /** The sizes of research/plans/size.md. */
@@ -156,7 +134,7 @@ export function sized({ millions, width, feedForward, warmStartRate, learningRat
   return {
     ...of,
     family: 'size',
-    learningRate: learningRate ?? RATES.escalation,
+    learningRate,
     set: [
       ...of.set,
       `model.width=${width}`,
@@ -174,8 +152,8 @@ interface SharingModel {
   readonly set: readonly string[];
   /** The rates of the sweep. */
   readonly rates: readonly number[];
-  /** The rate at which `grpo` is highest in the sweep; absent: the sweep has not been run. */
-  readonly learningRate?: number;
+  /** The rate at which `grpo` is highest in the sweep. */
+  readonly learningRate: number;
 }
 
 const DECODER_RATES = [1e-3, 3e-3, 1e-2];
@@ -184,6 +162,7 @@ const ofWidth = (width: number, rest: Partial<SharingModel> = {}): SharingModel 
   label: `decoder of width ${width}`,
   set: [`policies.expert.model.width=${width}`, `policies.expert.model.feedForward=${2 * width}`],
   rates: DECODER_RATES,
+  learningRate: 3e-3,
   ...rest,
 });
 const FURTHER_WORDS = 8;
@@ -197,15 +176,11 @@ export const SHARING_MODELS: readonly SharingModel[] = [
     rates: [0.02, 0.05, 0.1],
     learningRate: 0.1,
   },
-  ofWidth(16, { learningRate: 3e-3 }),
-  ofWidth(32, { learningRate: 3e-3 }),
-  ofWidth(64, { learningRate: 3e-3 }),
-  ofWidth(128, { learningRate: 3e-3 }),
+  ...[16, 32, 64, 128].map((width) => ofWidth(width)),
   ofWidth(64, {
     id: 'contexts-words',
     label: `width 64 and ${FURTHER_WORDS} further words`,
     set: [`tasks.train.words=${FURTHER_WORDS}`],
-    learningRate: 3e-3,
   }),
 ];
 
@@ -216,7 +191,7 @@ export const withSharing = ({ id, label, recipe, set, learningRate }: SharingMod
   recipe: recipe ?? 'research/regimes/contexts.ts',
   set: [...set, 'tasks.test.rare=1'],
   policies: ['expert'],
-  ...(learningRate === undefined ? {} : { learningRate }),
+  learningRate,
   agent: 'expert',
   score: 'team',
   dose: { label, value: SHARING_MODELS.findIndex((model) => model.id === id) },
@@ -372,9 +347,6 @@ export const DEFAULT_REGIMES: readonly Regime[] = [
   })),
   escalation('experts', { experts: 4 }, { label: 'four experts', value: 0 }),
 ].map((regime) => ({ ...regime, id: `default-${regime.id}`, family: 'defaults' }));
-
-/** The ten pairs of the choice of a default, which nothing else uses. */
-export const DEFAULT_SEEDS: readonly number[] = Array.from({ length: 10 }, (_, index) => 241 + index);
 
 const ofPaper = (id: string, of: Pick<Regime, 'recipe' | 'policies' | 'agent'> & Partial<Regime>): Regime => ({
   score: 'team',
