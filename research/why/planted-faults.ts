@@ -1,5 +1,5 @@
 /**
- * Ten planted faults, and whether `drmas why` names the culprit first. The plan is
+ * Ten planted faults, and whether `drmas why`, a command that is gone, names the culprit first. The plan is
  * research/plans/why-2.md. An earlier design, in which 0 of 10 faults were found, is in research/plans/why.md.
  *
  *     DRMAS_KERNELS=native-avx2 npx tsx research/why/planted-faults.ts [FAULT ...] > research/results/why-2.jsonl
@@ -166,7 +166,7 @@ async function playCase(name: string, fault: Fault, seed: number) {
     const other = slip(rightOf(task));
     const asked = { task: task.replace('train', 'test'), agent: 'solver', answer: fault.answer ?? other, samples: 256 };
     const trained = performance.now();
-    const answer: Why = await why(run, { recipe, step: STEP, verify: TASKS, threads: 1, ...asked });
+    const answer: Why = await why(run, { recipe, step: STEP, ...asked });
     const causes = fault.checker === true ? answer.agents : answer.groups;
     const culprit = fault.checker === true ? 'checker' : task;
     const byGuess = answer.groups.toSorted((a, b) => (b.guess ?? 0) - (a.guess ?? 0));

@@ -1,329 +1,150 @@
 /**
- * Which episode taught this? A step of a run is learnt from once more without one of its causes at a time, and the
- * answers that the team gives after the step are scored under both weights.
+ * Which episode taught this? A step of a run is learnt from once more without one of its groups or agents at a time,
+ * and the answers that the team gives after the step are scored under both weights. Nothing is written into the run.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { EngineDevice } from '@drmas/engine/contract';
-import { RunError } from '@drmas/engine/errors';
-import type { Step } from '@drmas/engine/events';
-import type { PlayProgress } from '@drmas/engine/host';
-import { mean } from '@drmas/engine/math';
-import { type Episode, type EpisodeGroup, successOf, withoutUnscored } from '@drmas/engine/nouns';
+import { EVENT_VERSION, type RunEvent, type Step } from '@drmas/engine/events';
+import type { Episode, EpisodeGroup } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
-import { loadCheckpoint, openTraining } from '../../src/method/checkpoints.js';
-import { type Played, type Progress, playEvaluation, playStep, type TrainingRun } from '../../src/method/index.js';
-import type { Recipe, RecipeDefinition } from '../../src/method/recipe.js';
+import { loadCheckpoint } from '../../src/method/checkpoints.js';
+import {
+  type Learnt,
+  type Played,
+  type Progress,
+  playStep,
+  type RunLog,
+  type TrainingRun,
+} from '../../src/method/index.js';
+import type { RecipeDefinition } from '../../src/method/recipe.js';
 import { type Checkpoint, RunDirectory } from '../../src/method/store.js';
+import { learnStep } from '../../src/method/training/step/learn-step.js';
+import { positionAfter } from '../../src/method/training/step/play-step.js';
+import { advance, recordStep } from '../../src/method/training/step/record-step.js';
 import { resumeRun } from '../../src/runs/run/execute/resume-run.js';
-import { startingWeights } from '../../src/runs/run/execute/starting-weights.js';
-import { openRun, publishAll } from '../../src/runs/run/open/open-run.js';
+import { publishAll } from '../../src/runs/run/open/open-run.js';
 import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
-import { requireSameData } from '../../src/runs/run/request/continuation.js';
-import { functionsListener } from '../../src/runs/run/run-listeners.js';
-import { type Answer, answersOf, countedAnswers, logprobOf, type PolicyAnswers, taskNamed } from './answers.js';
+import { recipeOfRun } from '../../src/runs/run/request/recipe-of-run.js';
+import { answersOf, logprobOf, taskNamed } from './answers.js';
 import { guessedEffects } from './guess.js';
-import { keepState, learnAgain, type ReplayedStep, replayStep, requestReplay } from './replay.js';
 
-/** The options of `why`. */
-export interface WhyOptions {
-  /** The step in question; by default the last one. */
-  readonly step?: number | undefined;
-  /** The step after which the answers are given; by default the step in question. */
-  readonly until?: number | undefined;
-  /** The agent in question; by default each that learns. */
-  readonly agent?: string | undefined;
-  /** The text of the answers in question; by default whatever they say. */
-  readonly answer?: string | undefined;
-  /** The id of the task in question; by default the held-out tasks of an evaluation. */
-  readonly task?: string | undefined;
-  /** Held-out tasks, and episodes of each task; by default the recipe's numbers. */
-  readonly tasks?: number | undefined;
-  readonly samples?: number | undefined;
-  /** The groups that are left out one by one: those with the largest guesses. By default 4. */
-  readonly verify?: number | undefined;
-  /** Whether the episodes of the first of these groups are left out one by one too. */
-  readonly episodes?: boolean | undefined;
-  /** The type of an estimator that learns from the step instead of the recipe's. */
-  readonly estimator?: string | undefined;
-  readonly recipe?: string | RecipeDefinition | undefined;
-  readonly acceptChanges?: boolean | undefined;
-  readonly device?: EngineDevice | undefined;
-  readonly threads?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onNotice?: ((message: string) => void) | undefined;
-  readonly onProgress?: (progress: PlayProgress) => void;
-}
-
-/** The measures of the team after the step: with all that it learnt, or without one of its causes. */
-export interface Effects {
-  /** The mean log-prob of the answers in question, in nats. */
-  readonly logprob: number;
-  /** The mean score of the held-out tasks. */
-  readonly score: number;
+/** A question about answers to a held-out task after a step. */
+interface Question {
+  readonly recipe: RecipeDefinition;
+  /** The run has a checkpoint of the step before it. */
+  readonly step: number;
+  readonly task: string;
+  readonly agent: string;
+  /** The text of the answers. */
+  readonly answer: string;
+  /** The episodes of the task in which the answers are given. */
+  readonly samples: number;
 }
 
 /** A part of a step that may have taught the answers. */
-export interface Cause {
-  readonly kind: 'group' | 'episode' | 'agent' | 'estimator';
-  /** The task of a group, `task/sample` of an episode, or the name of the agent or the estimator. */
+interface Cause {
+  /** The task of a group, or the name of an agent. */
   readonly name: string;
-  /** The mean reward of its episodes. */
-  readonly reward?: number;
-  readonly episodes?: number;
-  /** Its share of the guessed effects, from -1 to 1. */
+  /** The share of a group in the guessed effects, from -1 to 1. */
   readonly guess?: number;
-  /**
-   * How much more likely it made the answers, in nats: their mean log-prob with it minus their mean log-prob without
-   * it. Absent for causes that were only guessed.
-   */
-  readonly taught?: number;
-  /** The score with it minus the score without it. */
-  readonly scored?: number;
+  /** How much more likely it made the answers: their mean log-prob with it minus the same without it, in nats. */
+  readonly taught: number;
 }
 
-/** The answer to "which episode taught this?". */
+/** The causes, first those that taught the answers most. */
 export interface Why {
-  readonly step: number;
-  readonly until: number;
-  /** The step of the checkpoint that the replay began with; 0 for the beginning of the run. */
-  readonly from: number;
   /** Whether the replayed step has the numbers that the run's log has of it. */
   readonly equal: boolean;
-  readonly answers: readonly Answer[];
-  readonly before: Effects;
-  readonly after: Effects;
-  /** The groups, first those that taught the answers most; then the groups that were only guessed. */
   readonly groups: readonly Cause[];
-  readonly episodes: readonly Cause[];
   readonly agents: readonly Cause[];
-  readonly estimator?: Cause;
 }
 
-const VERIFIED = 4;
-
-/**
- * Replays a step of a run, and learns from it again without each of its causes. Writes nothing into the run.
- * @throws RunError for a step that the run has not made or whose replay is not known to be exact; otherwise as `resume`
- */
-export async function why(path: string, given: WhyOptions): Promise<Why> {
-  const { device, threads, signal, onNotice: notify } = given;
-  const host = nodeHost({ device, threads, signal, notify, listener: functionsListener(given) });
-  const logged = await stepsOf(path);
-  const options = { ...given, ...askedSteps(path, logged, given) };
-  const { run: log, recipe, checkpoint } = await requestReplay(path, options);
-  const other = options.estimator === undefined ? undefined : await otherEstimator(path, options, options.estimator);
+/** Replays a step of a run, and learns from it again without each of its causes. */
+export async function why(path: string, question: Question): Promise<Why> {
+  const { step } = question;
+  const host = nodeHost({ threads: 1 });
+  const log = await RunDirectory.open(path);
+  const logged = (await log.events()).find((event) => event.type === 'step' && event.step === step);
+  const checkpoint = (await log.checkpoints()).find((each) => each.step === step - 1);
+  if (logged === undefined || checkpoint === undefined)
+    throw new Error(`${path} has no step ${step}, or no checkpoint before it`);
+  const { recipe } = await recipeOfRun(log, question.recipe, { acceptChanges: false });
   const tasks = await prepareTasks(recipe, undefined, host);
-  await requireSameData(log, tasks, options.acceptChanges);
-  const { run, progress } = await openAt(recipe, { tasks, log, host, checkpoint, options });
-  const folder = await mkdtemp(join(tmpdir(), 'drmas-why-'));
+  const { run } = await resumeRun({ recipe, tasks, log, host }, checkpoint);
   try {
-    requireExact(run);
-    while (progress.step < options.step - 1) await replayStep(run, progress);
-    const isThere = checkpoint !== undefined && checkpoint.step === progress.step;
-    const state = isThere ? checkpoint : await keepState(run, progress, folder);
-    const question = new Question(run, state, options);
-    return await question.answer(checkpoint?.step ?? 0, logged.get(options.step) as Step, other);
+    return await answerOf(run, checkpoint, question, logged as Step);
   } finally {
     await run.dispose();
-    await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** The step events of a run, by step. @throws RunError if there is no run */
-async function stepsOf(path: string): Promise<ReadonlyMap<number, Step>> {
-  const events = await (await RunDirectory.open(path)).events();
-  return new Map(events.flatMap((event) => (event.type === 'step' ? [[event.step, event] as const] : [])));
-}
-
-/** The step in question and the last step to replay. @throws RunError for steps that the run has not made */
-function askedSteps(
-  path: string,
-  logged: ReadonlyMap<number, Step>,
-  { step: asked, until: end }: WhyOptions,
-): { readonly step: number; readonly until: number } {
-  const last = Math.max(0, ...logged.keys());
-  if (last === 0) throw new RunError(`${path} has learnt from no step yet`);
-  const step = asked ?? last;
-  const until = end ?? step;
-  for (const each of [step, until])
-    if (!logged.has(each)) throw new RunError(`${path} has no step ${each}; it has made the steps 1 to ${last}`);
-  if (until < step) throw new RunError(`--until ${until} comes before --step ${step}`);
-  return { step, until };
-}
-
-/** The options, with the steps that they mean. */
-type AskedOptions = WhyOptions & ReturnType<typeof askedSteps>;
-
-/** The estimator of the recipe with another type. @throws RecipeError if the recipe cannot have it */
-async function otherEstimator(path: string, options: AskedOptions, type: string) {
-  const { recipe } = await requestReplay(path, { ...options, set: [`advantage.type=${type}`] });
-  return { type, estimator: recipe.estimator };
-}
-
-interface Opening {
-  readonly tasks: Awaited<ReturnType<typeof prepareTasks>>;
-  readonly log: RunDirectory;
-  readonly host: ReturnType<typeof nodeHost>;
-  readonly checkpoint: Checkpoint | undefined;
-  readonly options: AskedOptions;
-}
-
-/** Opens the run in the state of a checkpoint, or as it began. */
-async function openAt(
-  recipe: Recipe,
-  { tasks, log, host, checkpoint, options }: Opening,
-): Promise<{ readonly run: TrainingRun; readonly progress: Progress }> {
-  if (checkpoint !== undefined) return resumeRun({ recipe, tasks, log, host }, checkpoint, options.acceptChanges);
-  const opened = await openRun(recipe, tasks, host);
-  try {
-    const { progress } = await startingWeights(opened, recipe.warmStart, {});
-    const run = await openTraining(opened, {});
-    await publishAll(run);
-    return { run, progress };
-  } catch (error) {
-    await opened.dispose();
-    throw error;
-  }
-}
-
-/** @throws RunError if the steps of a run cannot be learnt from a second time */
-function requireExact({ staleness, learners }: TrainingRun): void {
-  if (staleness > 0)
-    throw new RunError('this run plays steps ahead (rollout.staleness), so one of its steps cannot be replayed alone');
-  if (learners.some(({ critic }) => critic !== undefined))
-    throw new RunError("this run has critics, whose state a replay cannot restore; 'why' needs an estimator without");
-}
-
-/** A question about a step, in a run whose models have the state before the step. */
-class Question {
-  readonly #run: TrainingRun;
-  readonly #state: Checkpoint;
-  readonly #options: AskedOptions;
-
-  constructor(run: TrainingRun, state: Checkpoint, options: AskedOptions) {
-    this.#run = run;
-    this.#state = state;
-    this.#options = options;
-  }
-
-  async answer(
-    from: number,
-    logged: Step,
-    other: Awaited<ReturnType<typeof otherEstimator>> | undefined,
-  ): Promise<Why> {
-    const { step, until, task, verify = VERIFIED } = this.#options;
-    const run = this.#run;
-    const progress = await this.#restore();
-    const played = await playStep(run, progress);
-    const replayed = await learnAgain(run, progress, played);
-    await this.#goOn(run, progress);
-    const evaluated = await this.#evaluated();
-    const groups = task === undefined ? evaluated : await this.#episodesOf(task, played);
-    const answers = answersOf(run, groups, this.#options);
-    const after = await this.#effects(answers, evaluated);
-
-    await this.#restore();
-    const before = await this.#effects(answers);
-    const guesses = await guessedEffects(run, replayed.learnt, answers, () => this.#restore());
-
-    const learning = (changed: Played, by: TrainingRun = run) => this.#effectsOf(by, changed, answers);
-    const measured = async (cause: Cause, effects: Promise<Effects>): Promise<Cause> => {
-      const { logprob, score } = await effects;
-      return { ...cause, taught: after.logprob - logprob, scored: after.score - score };
-    };
-    const causes = guessedGroups(played.kept, guesses);
-    const chosen = causes.length < 2 ? [] : causes.slice(0, verify);
-    const verified: { readonly cause: Cause; readonly group: EpisodeGroup }[] = [];
-    for (const { cause, group } of chosen) {
-      const effects = learning({ ...played, kept: played.kept.filter((each) => each !== group) });
-      verified.push({ cause: await measured(cause, effects), group });
-    }
-    verified.sort((a, b) => byTaught(a.cause, b.cause));
-    const first = verified[0]?.group ?? causes[0]?.group;
-    const episodes: Cause[] = [];
-    if (this.#options.episodes === true && first !== undefined && first.episodes.length > 1)
-      for (const episode of first.episodes)
-        episodes.push(await measured(episodeCause(episode), learning(withoutEpisode(played, first, episode))));
-    const names = run.learners.flatMap(({ agents }) => Object.keys(agents));
-    const agents: Cause[] = [];
-    if (names.length > 1)
-      for (const name of names)
-        agents.push(await measured({ kind: 'agent', name }, learning(played, withoutAgent(run, name))));
-    const estimator =
-      other === undefined
-        ? undefined
-        : await measured(
-            { kind: 'estimator', name: other.type },
-            learning(played, { ...run, estimator: other.estimator }),
-          );
-    return {
-      ...{
-        step,
-        until,
-        from,
-        equal: isEqual(logged, replayed),
-        answers: countedAnswers(groups, answers),
-        before,
-        after,
-      },
-      groups: [...verified.map(({ cause }) => cause), ...causes.slice(chosen.length).map(({ cause }) => cause)],
-      episodes: episodes.sort(byTaught),
-      agents: agents.sort(byTaught),
-      ...(estimator === undefined ? {} : { estimator }),
-    };
-  }
-
+async function answerOf(run: TrainingRun, state: Checkpoint, question: Question, logged: Step): Promise<Why> {
   /** Puts the models back into the state before the step, ready to play and to learn. */
-  async #restore(): Promise<Progress> {
-    const progress = await loadCheckpoint(this.#run, this.#state, { optimizer: true });
-    await publishAll(this.#run);
+  const restore = async () => {
+    const progress = await loadCheckpoint(run, state, { optimizer: true });
+    await publishAll(run);
     return progress;
-  }
+  };
+  const progress = await restore();
+  const played = await playStep(run, progress);
+  const replayed = await learnAgain(run, progress, played);
+  const answers = answersOf(run, await episodesOf(run, question), question);
+  const after = await logprobOf(run, answers);
+  await restore();
+  const guesses = await guessedEffects(run, replayed.learnt, answers, restore);
 
-  /** The effects of learning from another form of the step, or in another way. */
-  async #effectsOf(run: TrainingRun, played: Played, answers: readonly PolicyAnswers[]): Promise<Effects> {
-    const progress = await this.#restore();
-    await learnAgain(run, progress, played);
-    await this.#goOn(this.#run, progress);
-    return this.#effects(answers);
+  /** By how much less likely the answers are after learning from another form of the step, or in another way. */
+  const taughtBy = async (changed: Played, by: TrainingRun = run) => {
+    await learnAgain(by, await restore(), changed);
+    return after - (await logprobOf(run, answers));
+  };
+  const groups: Cause[] = [];
+  for (const { guess, group } of guessedGroups(played.kept, guesses)) {
+    const taught = await taughtBy({ ...played, kept: played.kept.filter((each) => each !== group) });
+    groups.push({ name: group.task.id, guess, taught });
   }
+  const names = run.learners.flatMap(({ agents }) => Object.keys(agents));
+  const agents: Cause[] = [];
+  if (names.length > 1)
+    for (const name of names) agents.push({ name, taught: await taughtBy(played, withoutAgent(run, name)) });
+  const byTaught = (a: Cause, b: Cause) => b.taught - a.taught;
+  return { equal: isEqual(logged, replayed.event), groups: groups.sort(byTaught), agents: agents.sort(byTaught) };
+}
 
-  async #goOn(run: TrainingRun, progress: Progress): Promise<void> {
-    const { until } = this.#options;
-    while (progress.step < until) await replayStep(run, progress);
-  }
+/**
+ * Learns from a played step as the training loop does, without its log.
+ * @returns also the event that the log has, or would have, of the step
+ */
+async function learnAgain(
+  run: TrainingRun,
+  progress: Progress,
+  played: Played,
+): Promise<{ readonly learnt: Learnt; readonly event: Step }> {
+  const { host, training } = run;
+  const after = positionAfter(run, progress, played);
+  const learnt = await learnStep(run, progress, played);
+  advance(progress, after, learnt);
+  let event: Step | undefined;
+  const log: Pick<RunLog, 'emit' | 'writeStepEpisodes'> = {
+    emit(body) {
+      if (body.type === 'step') event = body;
+      return { ...body, time: host.clock.now().toISOString(), version: EVENT_VERSION } as RunEvent;
+    },
+    async writeStepEpisodes() {},
+  };
+  // The limits of later updates follow from the recorded norms.
+  await recordStep({ ...run, training: { ...training, keepEpisodes: false } }, progress, log as RunLog, played, learnt);
+  return { learnt, event: event as Step };
+}
 
-  /** @param evaluated The episodes of the held-out tasks under the current weights, if they were played */
-  async #effects(answers: readonly PolicyAnswers[], evaluated?: readonly EpisodeGroup[]): Promise<Effects> {
-    const logprob = await logprobOf(this.#run, answers);
-    const episodes = withoutUnscored(evaluated ?? (await this.#evaluated())).flatMap((group) => group.episodes);
-    return { logprob, score: mean(episodes.map(successOf)) };
-  }
-
-  /** The episodes of the held-out tasks under the current weights. */
-  async #evaluated(): Promise<EpisodeGroup[]> {
-    const { tasks, samples, level } = this.#run.evaluation;
-    const { until } = this.#options;
-    const { episodes } = await playEvaluation(this.#run, { step: until, tasks, samples, level });
-    return episodes.map((episode) => ({ task: episode.task, episodes: [episode] }));
-  }
-
-  /** Episodes of the task in question under the current weights. */
-  #episodesOf(id: string, played: Played): Promise<EpisodeGroup[]> {
-    const { until, samples } = this.#options;
-    const { team, executor, tasks, evaluation, host } = this.#run;
-    const ofStep = played.all.map(({ task }) => task);
-    return executor.playGroups({
-      team,
-      tasks: [taskNamed(id, ofStep, tasks)],
-      groupSize: samples ?? Math.max(8, evaluation.samples),
-      phase: 'evaluation',
-      step: until,
-      signal: host.signal,
-    });
-  }
+/** Episodes of the task in question under the current weights. */
+function episodesOf(run: TrainingRun, { task, step, samples }: Question): Promise<EpisodeGroup[]> {
+  const { team, executor, tasks, host } = run;
+  const { signal } = host;
+  return executor.playGroups({
+    ...{ team, step, signal },
+    tasks: [taskNamed(task, tasks.test)],
+    groupSize: samples,
+    phase: 'evaluation',
+  });
 }
 
 /** The groups of a step with their guesses; first those that made the answers more likely. */
@@ -331,25 +152,8 @@ function guessedGroups(groups: readonly EpisodeGroup[], guesses: ReadonlyMap<Epi
   const sums = groups.map(({ episodes }) => episodes.reduce((sum, episode) => sum + (guesses.get(episode) ?? 0), 0));
   const all = sums.reduce((sum, value) => sum + Math.abs(value), 0);
   return groups
-    .map((group, i) => {
-      const { task, episodes } = group;
-      const reward = mean(withoutUnscored([group]).flatMap((scored) => scored.episodes.map(({ score }) => score.team)));
-      const guess = all === 0 ? 0 : (sums[i] as number) / all;
-      const cause: Cause = { kind: 'group', name: task.id, reward, episodes: episodes.length, guess };
-      return { cause, group };
-    })
-    .sort((a, b) => (b.cause.guess ?? 0) - (a.cause.guess ?? 0));
-}
-
-const episodeCause = ({ task, sample, score }: Episode): Cause => ({
-  kind: 'episode',
-  name: `${task.id}/${sample}`,
-  reward: score.team,
-});
-
-function withoutEpisode(played: Played, group: EpisodeGroup, left: Episode): Played {
-  const episodes = group.episodes.filter((episode) => episode !== left);
-  return { ...played, kept: played.kept.map((each) => (each === group ? { ...group, episodes } : each)) };
+    .map((group, i) => ({ group, guess: all === 0 ? 0 : (sums[i] as number) / all }))
+    .sort((a, b) => b.guess - a.guess);
 }
 
 /** The run, but nothing is learnt from the turns of an agent. Their rewards still count in the statistics of others. */
@@ -361,11 +165,8 @@ function withoutAgent(run: TrainingRun, name: string): TrainingRun {
   return { ...run, learners };
 }
 
-/** First what made the answers more likely, last what made them less likely. */
-const byTaught = (a: Cause, b: Cause) => (b.taught ?? 0) - (a.taught ?? 0);
-
 /** Whether the replayed step has the same rewards, gradients and tokens as the step in the log. */
-function isEqual(logged: Step, { event }: ReplayedStep): boolean {
+function isEqual(logged: Step, replayed: Step): boolean {
   const numbers = ({ reward, agents }: Step) => JSON.stringify([reward, agents]);
-  return numbers(logged) === numbers(JSON.parse(JSON.stringify(event)) as Step);
+  return numbers(logged) === numbers(JSON.parse(JSON.stringify(replayed)) as Step);
 }
