@@ -4,10 +4,9 @@
  *
  *     npx tsx research/pools/page.ts
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { compare } from '../harness/analysis.js';
 import { fillTables } from '../harness/fill-tables.js';
+import { jsonLines } from '../harness/json-lines.js';
 import { table } from '../harness/text.js';
 
 interface Run {
@@ -20,14 +19,6 @@ interface Run {
   readonly calm?: number;
 }
 type Score = 'late' | 'last' | 'average' | 'calm';
-
-async function runsOf(file: string): Promise<readonly Run[]> {
-  const text = await readFile(join(import.meta.dirname, '../results', file), 'utf8');
-  return text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Run);
-}
 
 /** A row: an arm against play against the latest self, by the mean over rates of each seed. */
 function rowOf(runs: readonly Run[], what: string, arm: string, score: Score, scale: number): readonly string[] {
@@ -42,7 +33,7 @@ function rowOf(runs: readonly Run[], what: string, arm: string, score: Score, sc
   return [what, `\`${arm}\``, `${mean.toFixed(digits)}${bounds}`, p.toPrecision(2)];
 }
 
-const [game, team] = [await runsOf('pools.jsonl'), await runsOf('pools-2.jsonl')];
+const [game, team] = [jsonLines<Run>('research/results/pools.jsonl'), jsonLines<Run>('research/results/pools-2.jsonl')];
 const head = ['', 'arm', 'minus `self`, ten pairs', 'exact p'];
 const pools = ['uniform', 'prioritised'];
 const atRate = (rate: number) => team.filter((run) => run.rate === rate);

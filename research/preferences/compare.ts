@@ -5,10 +5,9 @@
  *     DRMAS_KERNELS=native-avx2 npx tsx research/preferences/compare.ts [SEED ...]
  *     npx tsx research/preferences/compare.ts --summary   (of research/results/preferences.jsonl)
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { compare } from '../harness/analysis.js';
 import { evaluationsOf } from '../harness/evaluations-of.js';
+import { jsonLines } from '../harness/json-lines.js';
 import { couriers, PREFERENCES } from './couriers.js';
 
 const SEEDS = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
@@ -30,11 +29,7 @@ async function pairOf(seed: number): Promise<Result> {
 
 const words = process.argv.slice(2);
 if (words.includes('--summary')) {
-  const text = await readFile(join(import.meta.dirname, '../results/preferences.jsonl'), 'utf8');
-  const results = text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Result);
+  const results = jsonLines<Result>('research/results/preferences.jsonl');
   const mean = (key: 'one' | 'several') => results.reduce((sum, each) => sum + each[key], 0) / results.length;
   const { mean: gain, interval, p, pairs, verdict } = compare(results.map(({ one, several }) => 100 * (one - several)));
   console.log(

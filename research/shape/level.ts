@@ -3,7 +3,7 @@
  * is false: by the rule of the study, and with gains counted for no more than the margin. In some cases the scores of
  * runs spread normally, in others a run fails now and then.
  *
- *     npx tsx research/shape/level.ts [--page]   (--page writes the table to docs/research/shape.md)
+ *     npx tsx research/shape/level.ts   (writes the table of docs/research/shape.md)
  */
 import { RandomStream } from '@drmas/engine/math';
 import { fillTables } from '../harness/fill-tables.js';
@@ -69,5 +69,4 @@ const table = markdown(
   ['case', ...PAIRS.flatMap((pairs) => [`plain, ${pairs} pairs`, `clipped, ${pairs} pairs`])],
   cases.map(([name, scores]) => [name, ...PAIRS.flatMap((pairs) => falseClaims(name, scores, pairs).map(percent))]),
 );
-if (process.argv.includes('--page')) await fillTables('shape.md', { level: table });
-else console.log(table);
+await fillTables('shape.md', { level: table });

@@ -4,18 +4,18 @@
  *
  *     DRMAS_KERNELS=native-avx2 npx tsx research/shape/planted-teams.ts [TEAM ...] [STUDY ...]
  *     npx tsx research/shape/planted-teams.ts shop
- *     npx tsx research/shape/planted-teams.ts --summary   (tables of the stored results; --page writes them to
- *                                                          docs/research/shape.md)
+ *     npx tsx research/shape/planted-teams.ts --page   (writes the tables of docs/research/shape.md)
  *
  * `--first` makes the studies of the first plan, whose results are in research/results/shape.jsonl.
  */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
 import { z } from 'zod';
 import { agent, choiceTable, defineRecipe, defineTeam, frozen, oneOf, type RecipeDefinition } from '../../src/index.js';
 import { fillTables } from '../harness/fill-tables.js';
+import { jsonLines } from '../harness/json-lines.js';
 import { oneSidedP } from '../harness/p-values.js';
 import { table as markdown } from '../harness/text.js';
 import { type Study, type StudyOptions, studyOf } from './study.js';
@@ -29,8 +29,8 @@ const [AGAIN, SPARE] = [LETTERS.map((letter) => `${letter}!`), Array.from({ leng
 const [STUDIES, MARGIN] = [10, 0.02];
 /** The difference of the plans: the pairs of a study, and the number of the first study, which gives the seeds. */
 const PLANS = {
-  first: { results: 'shape.jsonl', pairs: 5, from: 1 },
-  second: { results: 'shape-2.jsonl', pairs: 10, from: 21 },
+  first: { results: 'research/results/shape.jsonl', pairs: 5, from: 1 },
+  second: { results: 'research/results/shape-2.jsonl', pairs: 10, from: 21 },
 } as const;
 type Plan = (typeof PLANS)[keyof typeof PLANS];
 
@@ -260,12 +260,6 @@ function holdsNow({ difference, p }: Row['variants'][number], variants: number):
   return variants * oneSidedP(at(high), -MARGIN, least) <= ALPHA;
 }
 
-const rowsOf = async ({ results }: Plan) =>
-  (await readFile(join(import.meta.dirname, '../results', results), 'utf8'))
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Row);
-
 const points = (difference: number) => (100 * difference).toFixed(1);
 
 /** The counts of a plan as a table. */
@@ -317,16 +311,13 @@ const plan = words.includes('--first') ? PLANS.first : PLANS.second;
 const chosen = words.filter((word) => /^\d+$/.test(word)).map(Number);
 const numbers = chosen.length > 0 ? chosen : Array.from({ length: STUDIES }, (_, i) => plan.from + i);
 const named = words.filter((word) => word in teams);
-if (words.includes('--summary') || words.includes('--page')) {
-  const all = { first: await rowsOf(PLANS.first), second: await rowsOf(PLANS.second) };
-  const { first, second } = all;
-  const tables = {
+if (words.includes('--page')) {
+  const [first, second] = [jsonLines<Row>(PLANS.first.results), jsonLines<Row>(PLANS.second.results)];
+  await fillTables('shape.md', {
     first: tableOf(first, PLANS.first),
     second: tableOf(second, PLANS.second),
-    missed: missedTable(all),
-  };
-  if (words.includes('--page')) await fillTables('shape.md', tables);
-  else console.log(Object.values(tables).join('\n\n'));
+    missed: missedTable({ first, second }),
+  });
 } else if (words.includes('shop')) console.log(JSON.stringify(await shopStudy()));
 else
   for (const name of named.length > 0 ? named : Object.keys(teams))

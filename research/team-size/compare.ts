@@ -4,12 +4,11 @@
  *     DRMAS_KERNELS=native-avx2 npx tsx research/team-size/compare.ts [SEED ...] >> research/results/team-size.jsonl
  *     npx tsx research/team-size/compare.ts --page
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { mean } from '@drmas/engine/math';
 import { compare } from '../harness/analysis.js';
 import { evaluationsOf } from '../harness/evaluations-of.js';
 import { fillTables } from '../harness/fill-tables.js';
+import { jsonLines } from '../harness/json-lines.js';
 import { holm } from '../harness/p-values.js';
 import { table } from '../harness/text.js';
 import { crew } from './crew.js';
@@ -86,14 +85,7 @@ async function writePage(results: readonly Result[]): Promise<void> {
 }
 
 const words = process.argv.slice(2);
-if (words.includes('--page')) {
-  const text = await readFile(join(import.meta.dirname, '../results/team-size.jsonl'), 'utf8');
-  await writePage(
-    text
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-  );
-} else
+if (words.includes('--page')) await writePage(jsonLines('research/results/team-size.jsonl'));
+else
   for (const seed of words.length > 0 ? words.map(Number) : SEEDS)
     for (const arm of arms) console.log(JSON.stringify(await resultOf(seed, arm)));

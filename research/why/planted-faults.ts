@@ -14,6 +14,7 @@ import { agent, defineRecipe, defineTeam, oneOf, type Trace, tinyDecoder, train,
 import type { RandomStream } from '../../src/public/tasks.js';
 import { correlation } from '../harness/analysis.js';
 import { fillTables } from '../harness/fill-tables.js';
+import { jsonLines } from '../harness/json-lines.js';
 import { table } from '../harness/text.js';
 import { type Why, why } from './why.js';
 
@@ -185,12 +186,8 @@ async function playCase(name: string, fault: Fault, seed: number) {
 }
 
 /** The counts of a plan, from its stored results. */
-async function countsOf(results: string): Promise<readonly (readonly string[])[]> {
-  const text = await readFile(join(import.meta.dirname, '../results', results), 'utf8');
-  const cases = text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Awaited<ReturnType<typeof playCase>>);
+function countsOf(results: string): readonly (readonly string[])[] {
+  const cases = jsonLines<Awaited<ReturnType<typeof playCase>>>(`research/results/${results}`);
   const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
   const rows = Object.keys(faults).map((name) => {
     const own = cases.filter(({ fault }) => fault === name);
@@ -222,8 +219,8 @@ const { values, positionals } = parseArgs({
 });
 if (values.page === true) {
   const head = ['fault', 'found first', 'guessed first'];
-  const [first, second] = [await countsOf('why.jsonl'), await countsOf('why-2.jsonl')];
-  await fillTables('why.md', { first: table(head, first), second: table(head, second) });
+  const tableOf = (results: string) => table(head, countsOf(results));
+  await fillTables('why.md', { first: tableOf('why.jsonl'), second: tableOf('why-2.jsonl') });
 } else
   for (const [name, fault] of Object.entries(faults)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue;

@@ -4,6 +4,7 @@ import { mean } from '@drmas/engine/math';
 import { type RefereeFinding, type RefereeReport, refereeCases } from '@drmas/tinker';
 import { amount } from '../../research/bench/report.js';
 import { type BenchRecord, MEMORY, PROCESSOR } from '../../research/bench/results.js';
+import { jsonLines } from '../../research/harness/json-lines.js';
 import { commands, shortNames } from '../../src/cli/commands/index.js';
 import { argumentText, type Command, flagName, usageOf } from '../../src/cli/define-command.js';
 import { modelText } from '../../src/cli/reporter/start-printer.js';
@@ -136,8 +137,7 @@ interface LoopRun {
 const stoppingRuns: Region = {
   name: 'stopping-runs',
   render() {
-    const lines = readPage('research/results/stopping.jsonl').trim().split('\n');
-    const runs = lines.map((line) => JSON.parse(line) as LoopRun);
+    const runs = jsonLines<LoopRun>('research/results/stopping.jsonl');
     const names = [...new Set(runs.map(({ game, arm }) => `${game}/${arm}`))];
     const of = (name: string) => runs.filter(({ game, arm }) => `${game}/${arm}` === name);
     const row = (name: string): string[] => {
@@ -229,10 +229,7 @@ interface RefereeRun {
 const refereeMatrix: Region = {
   name: 'referee',
   render() {
-    const runs = readPage('docs/referee.jsonl')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as RefereeRun);
+    const runs = jsonLines<RefereeRun>('docs/referee.jsonl');
     const outcome = ({ findings }: RefereeRun, name: string) => {
       const found = findings.find((finding) => finding.name === name);
       if (found === undefined) return 'not run';
@@ -271,11 +268,7 @@ const integrationTable: Region = {
 };
 
 /** The results that `npm run bench -- PARTS --record docs/benchmarks.jsonl` has stored. */
-const benchRecords = () =>
-  readPage('docs/benchmarks.jsonl')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as BenchRecord);
+const benchRecords = () => jsonLines<BenchRecord>('docs/benchmarks.jsonl');
 
 /**
  * A ratio of the bench. `decoding / drmas, blocks / transformers` asks for the ratio whose work begins with `decoding`,
