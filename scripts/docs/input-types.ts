@@ -45,24 +45,14 @@ function fields({ properties = {}, required = [] }: Node, shape: Shape): string 
   return lines.join('');
 }
 
-/** The doc comment of a key, its lines at most 110 characters long before indentation. */
+/** The doc comment of a key. */
 function documented(node: Node): string {
-  const text = [...wrap(node.description ?? '', 105)];
+  const text = node.description === undefined ? [] : [node.description];
   const value =
     members(node).length > 1 || node.properties !== undefined || node.const !== undefined ? '' : defaultText(node);
   if (value !== '') text.push(`@default ${value}`);
   if (text.length === 0) return '';
   return text.length === 1 ? `/** ${text[0]} */\n` : `/**\n${text.map((line) => ` * ${line}\n`).join('')} */\n`;
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/).filter((part) => part !== '')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 interface TypeFile {
