@@ -12,12 +12,7 @@ import { runProgram, UsageError } from './support/run-program.js';
 const usage = `npm run test:gpu:device -- [options]
 
   --only doctor,...  some of the steps: doctor, tests, contract, encoding, products, bench, real, team
-  --shapes small,... shapes of the bench (default: small,base,qwen05,qwen15)
   --peers            the same work in PyTorch with PEFT and transformers, which are installed
-  --python FILE      a Python that has the packages of these peers, which are not installed then
-  --repetitions N    clean repetitions of each engine in the benches (default: 3, with --peers 5)
-  --record FILE      appends the results of the benches as lines of JSON
-  --steps N          training steps of the pretrained team (default: 4)
   --software         go on where only a driver in software is there
   --out FILE         the report (default: gpu-report.md)
 `;
@@ -41,8 +36,8 @@ const vitest = (...words: string[]) => [
   'gpu',
   ...words,
 ];
-/** @param benching Words that each bench takes */
-const stepsOf = (shapes: string, benching: readonly string[], training: string): Readonly<Record<string, Step>> => ({
+/** @param peers Words that each bench takes */
+const stepsOf = (peers: readonly string[]): Readonly<Record<string, Step>> => ({
   doctor: { title: 'This machine', words: ['tsx', 'src/cli/main.ts', 'doctor'], minutes: 5 },
   tests: {
     title: 'The engine on the device',
@@ -55,19 +50,19 @@ const stepsOf = (shapes: string, benching: readonly string[], training: string):
   bench: {
     title: 'Speed',
     words: [
-      ...['tsx', 'research/bench/main.ts', 'train', 'decode', '--device', 'gpu', '--shapes', shapes],
-      ...benching,
+      ...['tsx', 'research/bench/main.ts', 'train', 'decode', '--device', 'gpu'],
+      ...['--shapes', 'small,base,qwen05,qwen15', ...peers],
     ],
     minutes: 180,
   },
   real: {
     title: 'Speed with a pretrained model',
-    words: ['tsx', 'research/bench/main.ts', 'real', '--device', 'gpu', ...benching],
+    words: ['tsx', 'research/bench/main.ts', 'real', '--device', 'gpu', ...peers],
     minutes: 60,
   },
   team: {
     title: 'A pretrained team',
-    words: ['tsx', 'scripts/real.ts', '--device', 'gpu', '--steps', training, '--to', 'runs/real-on-gpu'],
+    words: ['tsx', 'scripts/real.ts', '--device', 'gpu', '--steps', '4', '--to', 'runs/real-on-gpu'],
     minutes: 180,
   },
 });
@@ -117,12 +112,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
-      shapes: { type: 'string', default: 'small,base,qwen05,qwen15' },
       peers: { type: 'boolean', default: false },
-      python: { type: 'string' },
-      repetitions: { type: 'string' },
-      record: { type: 'string' },
-      steps: { type: 'string', default: '4' },
       software: { type: 'boolean', default: false },
       out: { type: 'string', default: 'gpu-report.md' },
       help: { type: 'boolean', default: false },
@@ -132,11 +122,7 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const { shapes, peers } = values;
-  const given = (name: 'python' | 'repetitions' | 'record') =>
-    values[name] === undefined ? [] : [`--${name}`, values[name]];
-  const beside = peers ? ['--peers', ...given('python')] : [];
-  const steps = stepsOf(shapes, [...beside, ...given('repetitions'), ...given('record')], values.steps);
+  const steps = stepsOf(values.peers ? ['--peers'] : []);
   const names = values.only?.split(',') ?? Object.keys(steps);
   const chosen = names.map((name) => {
     const step = steps[name];
