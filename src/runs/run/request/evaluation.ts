@@ -25,7 +25,7 @@ export interface CheckpointRequest {
 }
 
 /** Settings of the recipe that an evaluation has of its own, as overrides. */
-export const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest): string[] => [
+const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest): string[] => [
   ...set,
   ...Object.entries({ tasks, samples, by }).flatMap(([key, value]) =>
     value === undefined ? [] : [`evaluation.${key}=${JSON.stringify(value)}`],
