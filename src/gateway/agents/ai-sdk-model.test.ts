@@ -103,6 +103,8 @@ describe('a model of AI SDK', () => {
   it.each<[string, unknown, string]>([
     ['a text', { type: 'text', value: 'x' }, 'x'],
     ['JSON', { type: 'json', value: [1, { a: null }] }, '[1,{"a":null}]'],
+    ['nothing', { type: 'json', value: null }, 'null'],
+    ['undefined', { type: 'json', value: undefined }, 'null'],
     ['an error', { type: 'error-text', value: 'no' }, 'no'],
     ['an error in JSON', { type: 'error-json', value: { code: 1 } }, '{"code":1}'],
     ['a denial', { type: 'execution-denied', reason: 'not now' }, 'not now'],

@@ -120,5 +120,6 @@ function resultText(output: unknown): string {
   const { type, value, reason } = output;
   if (type === 'execution-denied') return typeof reason === 'string' ? reason : 'The call was denied.';
   if (type === 'content' && Array.isArray(value)) return value.map((part) => textOf('tool', part)).join('');
-  return typeof value === 'string' ? value : JSON.stringify(value ?? output);
+  if (!Object.hasOwn(output, 'value')) return JSON.stringify(output);
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null');
 }
