@@ -93,6 +93,13 @@ describe('a model of AI SDK', () => {
     expect(requests[0]).toMatchObject({ maxTokens: 7, ignored: ['temperature', 'topP', 'stopSequences', 'seed'] });
   });
 
+  it('warns of an effort of thinking that AI SDK 7 sends', async () => {
+    const { model } = scripted(answer({}), answer({}));
+    const warned = async (reasoning: string) => (await model.doGenerate({ prompt: [], reasoning })).warnings;
+    expect(await warned('high')).toMatchObject([{ feature: 'reasoning' }]);
+    expect(await warned('provider-default')).toEqual([]);
+  });
+
   it('refuses parts that are not text, by name', async () => {
     const { model } = scripted(answer({}));
     const content = [{ type: 'file' as const, data: 'AAAA', mediaType: 'image/png' }];

@@ -13,7 +13,7 @@ export interface ConvertedCall {
 /** Who sets the sampling: in training the recipe, else each call, which may leave it to the agent. */
 export type SamplingSource = 'recipe' | 'call';
 
-const PENALTIES = ['presencePenalty', 'frequencyPenalty'] as const satisfies readonly (keyof ModelCall)[];
+const UNUSED = ['presencePenalty', 'frequencyPenalty', 'reasoning'] as const satisfies readonly (keyof ModelCall)[];
 const SAMPLING = [
   'temperature',
   'topP',
@@ -23,15 +23,15 @@ const SAMPLING = [
 ] as const satisfies readonly (keyof ModelCall)[];
 
 const UNHEEDED = {
-  recipe: { settings: [...SAMPLING, ...PENALTIES], reason: 'the recipe controls how the agent samples' },
-  call: { settings: PENALTIES, reason: 'agents sample without penalties, as they were trained' },
+  recipe: { settings: [...SAMPLING, ...UNUSED], reason: 'the recipe controls how the agent samples' },
+  call: { settings: UNUSED, reason: 'agents sample without it, as they were trained' },
 } as const;
 
 /** @throws ArgumentError for parts that a text model cannot read: a file, an image */
 export function readCall(model: string, call: ModelCall, sampler: SamplingSource): ConvertedCall {
   const { prompt, tools = [], toolChoice, maxOutputTokens, responseFormat } = call;
   const { settings, reason } = UNHEEDED[sampler];
-  const ignored = settings.filter((setting) => call[setting] !== undefined);
+  const ignored = settings.filter((setting) => call[setting] !== undefined && call[setting] !== 'provider-default');
   const { temperature, topP, topK, seed, stopSequences: stop } = call;
   const usable = tools.filter(({ type }) => type === 'function');
   const read = usable.map(

@@ -38,6 +38,8 @@ export interface ModelCall {
   readonly presencePenalty?: number | undefined;
   readonly frequencyPenalty?: number | undefined;
   readonly seed?: number | undefined;
+  /** The effort of thinking, in AI SDK 7. */
+  readonly reasoning?: string | undefined;
   readonly responseFormat?: { readonly type: 'text' } | { readonly type: 'json'; readonly schema?: object | undefined };
   readonly tools?: readonly ({ readonly type: string; readonly name: string } & Partial<FunctionTool>)[] | undefined;
   readonly toolChoice?:
