@@ -245,6 +245,13 @@ describe('chat completions', () => {
     expect([wishing(false), wishing(true), wishing(null)]).toEqual([['parallel_tool_calls'], [], []]);
   });
 
+  it('may not choose a tool in another form, and are told the forms', () => {
+    const tool_choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [] } };
+    expect(() => chatDialect.read({ ...ask, tool_choice })).toThrow(
+      /^tool_choice: expected 'auto', 'none', 'required' or/,
+    );
+  });
+
   it.each([
     [{ type: 'text' }, undefined],
     [{ type: 'json_object' }, { type: 'object' }],

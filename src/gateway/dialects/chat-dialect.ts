@@ -65,12 +65,15 @@ const tool = z
     return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
   });
 
-const toolChoice = z.union([
-  z.enum(['auto', 'none', 'required']),
-  z
-    .object({ type: z.literal('function'), function: z.object({ name: nameText }) })
-    .transform(({ function: { name } }): ToolChoice => ({ name })),
-]);
+const toolChoice = z.union(
+  [
+    z.enum(['auto', 'none', 'required']),
+    z
+      .object({ type: z.literal('function'), function: z.object({ name: nameText }) })
+      .transform(({ function: { name } }): ToolChoice => ({ name })),
+  ],
+  "expected 'auto', 'none', 'required' or { type: 'function', function: { name } }",
+);
 
 const responseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),

@@ -55,10 +55,13 @@ const tool = z
     return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
   });
 
-const toolChoice = z.union([
-  z.enum(['auto', 'none', 'required']),
-  z.object({ type: z.literal('function'), name: nameText }).transform(({ name }): ToolChoice => ({ name })),
-]);
+const toolChoice = z.union(
+  [
+    z.enum(['auto', 'none', 'required']),
+    z.object({ type: z.literal('function'), name: nameText }).transform(({ name }): ToolChoice => ({ name })),
+  ],
+  "expected 'auto', 'none', 'required' or { type: 'function', name }",
+);
 
 const format = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
