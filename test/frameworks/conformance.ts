@@ -140,25 +140,28 @@ export function conformance(
       expect(turns.map(({ valid, penalty }) => [valid, penalty])).toEqual([[false, 0.5]]);
     });
 
+    it.runIf(plays['structured output'])(
+      'and an episode of invalid output if the program does not catch it',
+      async () => {
+        const end = await failureOf(plays['structured output'], { boss: ['well'] });
+        expect(end).toMatchObject({ reason: 'invalid-output', agent: 'boss' });
+      },
+    );
+
+    it.runIf(plays.text)('a question that does not fit the context is an episode that is too long', async () => {
+      const end = await failureOf(plays.text, {}, 'x'.repeat(2 ** 20));
+      expect(end).toMatchObject({ reason: 'overlong', message: expect.stringContaining('context is 1048576 tokens') });
+    });
+
     it.runIf(plays.tools)('a loop of tool calls without end ends at the limit of the framework', async () => {
-      const team = defineTeam({
-        task: z.object({ question: z.string() }),
-        agents,
-        play: async (context) => plays.tools?.({ ...context, look: () => 'again' }),
-        reward: () => 1,
-      });
       const loop = { boss: Array.from({ length: 15 }, () => '@look( 7 )') };
-      const end = await playScripted(team, { question: 'Well?' }, loop).then(
-        () => 'returns',
-        (error: EpisodeFailure) => error.record,
-      );
-      expect(end).toEqual(
+      expect(await failureOf(plays.tools, loop)).toEqual(
         throwsAtLimit
           ? expect.objectContaining({
               reason: 'too-many-turns',
               message: expect.stringMatching(/^the agents did not come to an end: /),
             })
-          : 'returns',
+          : undefined,
       );
     });
 
@@ -169,6 +172,20 @@ export function conformance(
       expect(documentedRow(framework)).toEqual(row);
     });
   });
+}
+
+/** The failure of a play's episode; undefined if it has none. */
+function failureOf(play: CellPlay | undefined, lines: Lines<typeof agents>, question = 'Well?') {
+  const team = defineTeam({
+    task: z.object({ question: z.string() }),
+    agents,
+    play: async (context) => play?.({ ...context, look: () => 'again' }),
+    reward: () => 1,
+  });
+  return playScripted(team, { question }, lines).then(
+    () => undefined,
+    (error: EpisodeFailure) => error.record,
+  );
 }
 
 /** Whether a turn's prompt continues an earlier turn: its prompt and all of its sampled ids. */

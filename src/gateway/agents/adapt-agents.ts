@@ -41,7 +41,12 @@ class CallsOfEpisode implements EpisodeCalls {
   }
 
   async complete(agent: string, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelAnswer> {
-    return foreignCall(this.#episode, this.#ask(agent), request, signal);
+    try {
+      return await foreignCall(this.#episode, this.#ask(agent), request, signal);
+    } catch (error) {
+      if (request.probe !== true) this.noteRefusal(error);
+      throw error;
+    }
   }
 
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt> {
@@ -52,6 +57,10 @@ class CallsOfEpisode implements EpisodeCalls {
 
   recall(id: string): Said | undefined {
     return recalled(this.#episode, id);
+  }
+
+  noteRefusal(error: unknown): void {
+    this.#episode.noteRefusal(error);
   }
 
   #ask(name: string): Ask {

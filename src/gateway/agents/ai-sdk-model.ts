@@ -10,8 +10,8 @@ import type {
   ProviderData,
 } from '../../teams/index.js';
 import type { ModelAnswer, ModelRequest } from '../dialects/dialect.js';
-import { readCall, type SamplingSource } from './ai-sdk-prompt.js';
-import type { AgentAdapter } from './attribution.js';
+import { type ConvertedCall, readCall, type SamplingSource } from './ai-sdk-prompt.js';
+import type { AgentAdapter, EpisodeCalls } from './attribution.js';
 
 /** Answers a request; fires of the signal end it. */
 export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) => Promise<ModelAnswer>;
@@ -21,8 +21,25 @@ export type Complete = (request: ModelRequest, signal: AbortSignal | undefined) 
  * part, so a later call recognises the turn even if the framework changed its text.
  */
 export function agentModel(name: string, complete: Complete, sampler: SamplingSource = 'recipe'): LanguageModel {
+  return modelOf(name, complete, (call) => readCall(name, call, sampler));
+}
+
+/** The model of an agent in an episode. */
+export function playedModel(name: string, calls: EpisodeCalls): LanguageModel {
+  const complete: Complete = (request, signal) => calls.complete(name, request, signal);
+  return modelOf(name, complete, (call) => {
+    try {
+      return readCall(name, call, 'recipe');
+    } catch (error) {
+      calls.noteRefusal(error);
+      throw error;
+    }
+  });
+}
+
+function modelOf(name: string, complete: Complete, read: (call: ModelCall) => ConvertedCall): LanguageModel {
   const generate = async (call: ModelCall): Promise<ModelResult> => {
-    const { request, warnings } = readCall(name, call, sampler);
+    const { request, warnings } = read(call);
     return resultOf(await complete(request, call.abortSignal).catch(rejectAsModel), warnings);
   };
   return {
@@ -121,6 +138,6 @@ function piecesOf(part: ContentPart, index: number): ModelStreamPart[] {
 
 export const aiSdkModels: AgentAdapter = {
   toAgent: {
-    model: (calls, name) => agentModel(name, (request, signal) => calls.complete(name, request, signal)),
+    model: (calls, name) => playedModel(name, calls),
   },
 };

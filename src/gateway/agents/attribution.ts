@@ -20,6 +20,8 @@ export interface EpisodeCalls {
    */
   measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
   recall(id: string): Said | undefined;
+  /** Hears of the error of a call that ended before `complete`, in case the program's framework loses the error. */
+  noteRefusal(error: unknown): void;
 }
 
 /** Connects the clients of one framework to the agents of an episode. */

@@ -1,4 +1,4 @@
-import { APICallError, generateText } from 'ai';
+import { APICallError, generateText, Output, stepCountIs, streamText, tool } from 'ai';
 import OpenAI, { BadRequestError } from 'openai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -9,7 +9,7 @@ import { agent } from '../../teams/team/agent.js';
 import { defineTeam, type PlayContext } from '../../teams/team/team.js';
 import { trainable } from './trainable.js';
 
-const agents = { solver: agent() };
+const agents = { solver: agent({ tools: 'plain', invalidPenalty: 0.5 }) };
 type Context = PlayContext<object, typeof agents>;
 const LONG = 'x'.repeat(100);
 const CONTEXT = 64;
@@ -17,7 +17,7 @@ const CONTEXT = 64;
 /** Plays an episode with an agent whose context is 64 bytes. */
 async function played(play: (context: Context) => Promise<unknown>) {
   const team = defineTeam({ task: z.object({}), agents, play, reward: () => 1 });
-  const sampler = scriptedSampler(() => 'fine');
+  const sampler = scriptedSampler(({ prompt }) => (prompt.includes('look') ? '@look()' : 'fine'));
   const context = scriptedContext(team, sampler, { policies: { solver: sampler.policy('solver', CONTEXT) } });
   const task = { id: 'one', data: {} };
   const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 0 });
@@ -66,12 +66,50 @@ describe('messages that do not fit the context', () => {
     expect(refused).toEqual({ solver: 1 });
   });
 
-  it.each([
+  const look = tool({ inputSchema: z.object({}), execute: async () => LONG });
+  const streamed = ({ agents }: Context, prompt: string) =>
+    streamText({ model: agents.solver.model, prompt, onError: () => {} });
+  it.each<[string, (context: Context, prompt: string) => PromiseLike<unknown>]>([
     ['AI SDK', ask],
     ["OpenAI's client", askClient],
-  ])('fail the episode as too long if the team does not catch the error: %s', async (_, call) => {
-    const { failure } = await played((context) => call(context, LONG));
-    expect(failure).toMatchObject({ reason: 'overlong', message: expect.stringContaining('context is 64 tokens') });
+    [
+      'a client that keeps the text alone',
+      (context, prompt) =>
+        ask(context, prompt).catch(({ message }: Error) => {
+          throw new Error(`Command failed: ${message}`);
+        }),
+    ],
+    ['a stream of AI SDK, which loses the error', (context, prompt) => streamed(context, prompt).text],
+    [
+      'the second call of a stream of AI SDK',
+      ({ agents }) =>
+        streamText({
+          ...{ model: agents.solver.model, prompt: 'x', tools: { look }, stopWhen: stepCountIs(3), onError: () => {} },
+          output: Output.json(),
+        }).output,
+    ],
+  ])(
+    'fail the episode as too long if the team does not catch the error, and no turn is at fault: %s',
+    async (_, call) => {
+      for (const before of [false, true]) {
+        const { failure, turns } = await played(async (context) => {
+          if (before) await ask(context, 'short');
+          return call(context, LONG);
+        });
+        expect(failure).toMatchObject({ reason: 'overlong', message: expect.stringContaining('context is 64 tokens') });
+        expect(failure?.agent).toBeUndefined();
+        expect(turns.map(({ valid }) => valid)).toEqual(turns.map(() => true));
+      }
+    },
+  );
+
+  it('are no refusal if the team has caught it and goes on', async () => {
+    const { failure, turns } = await played(async (context) => {
+      await ask(context, LONG).catch(() => {});
+      return JSON.parse((await ask(context, 'short')).text);
+    });
+    expect(failure).toMatchObject({ reason: 'invalid-output', agent: 'solver' });
+    expect(turns).toMatchObject([{ valid: false, penalty: 0.5 }]);
   });
 
   it('fail the episode if the team called the agent itself, even if it catches the error', async () => {
@@ -86,6 +124,19 @@ describe('messages that do not fit the context', () => {
     });
     expect(failure).toMatchObject({ reason: 'too-many-turns' });
     expect(refused).toEqual({ solver: 16 });
+  });
+});
+
+describe('a part that no text model reads', () => {
+  it('fails the episode as a mistake of the program, also in a stream, which loses the error', async () => {
+    const content = [{ type: 'file' as const, data: 'AAAA', mediaType: 'image/png' }];
+    const { failure, turns } = await played(async (context) => {
+      await ask(context, 'short');
+      const messages = [{ role: 'user' as const, content }];
+      return streamText({ model: context.agents.solver.model, messages, onError: () => {} }).text;
+    });
+    expect(failure).toMatchObject({ reason: 'error', message: expect.stringContaining("a part of type 'file'") });
+    expect(turns).toMatchObject([{ valid: true }]);
   });
 });
 

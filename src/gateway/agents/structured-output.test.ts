@@ -2,7 +2,7 @@ import { generateObject, generateText, NoObjectGeneratedError, Output, stepCount
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { scriptedContext } from '../../runs/testing/play-scripted.js';
-import { scriptedSampler } from '../../runs/testing/scripted-sampler.js';
+import { type Script, scriptedSampler } from '../../runs/testing/scripted-sampler.js';
 import { agent, defineTeam, type PlayContext, type Team } from '../../teams/index.js';
 import { playEpisode } from '../../teams/rollout/play-episode.js';
 import { applyFailureRule } from '../../teams/rollout.js';
@@ -16,13 +16,10 @@ const schema = z.object({
   level: z.number().refine((level) => level % 2 === 0),
 });
 
-async function played(play: Play, text: string) {
+async function played(play: Play, text: string | Script) {
   const team = defineTeam({ task: z.unknown(), agents, play, reward: () => 0.5 }) as unknown as Team;
   const task = { id: 't', data: {} };
-  const context = scriptedContext(
-    team,
-    scriptedSampler(() => text),
-  );
+  const context = scriptedContext(team, scriptedSampler(typeof text === 'string' ? () => text : text));
   const episode = await playEpisode(context, { team, task, sample: 0, phase: 'training', step: 1 });
   return { episode, kept: applyFailureRule([{ task, episodes: [episode] }], 'exclude').length };
 }
@@ -68,6 +65,21 @@ describe.each([
     const { episode } = await played(play, '{"queue": "refund", "level": 2}');
     expect(episode).toMatchObject({ outcome: { queue: 'refund', level: 2 }, turns: [{ valid: true, penalty: 0 }] });
   });
+});
+
+it('an output that is missing is the fault of the loop that ended without it, whoever speaks last', async () => {
+  const look = tool({ inputSchema: z.object({}), execute: async () => 'again' });
+  const { episode } = await played(
+    async ({ agents: { triage } }) => {
+      const settings = { model: triage.model, prompt: 'look', tools: { look }, stopWhen: stepCountIs(2) };
+      const looped = await generateText({ ...settings, output: Output.object({ schema }) });
+      await generateText({ model: triage.model, prompt: 'a ticket' });
+      return looped.output;
+    },
+    ({ prompt }) => (prompt.includes('look') ? '@look()' : 'fine'),
+  );
+  expect(episode.failure?.reason).toBe('too-many-turns');
+  expect(episode.turns.map(({ valid }) => valid)).toEqual([true, true, true]);
 });
 
 it('an output that a loop of tool calls does not reach is too many turns, and an episode that counts', async () => {

@@ -1,6 +1,6 @@
 import { ArgumentError, isObject } from '@drmas/engine/errors';
 import type { LanguageModel, ModelResult, ModelStreamPart, ModelWarning } from '../../teams/index.js';
-import { agentModel } from './ai-sdk-model.js';
+import { playedModel } from './ai-sdk-model.js';
 import { callsOfCaller, currentCalls } from './attribution.js';
 
 /** A model of any version of AI SDK's interface that is in use. */
@@ -41,7 +41,7 @@ export function trainable(agent: string, { otherwise }: TrainableOptions = {}): 
   const version = outside?.specificationVersion ?? 'v3';
   const inside = (): LanguageModel | undefined => {
     const calls = callsOfCaller();
-    if (calls !== undefined) return agentModel(agent, (request, signal) => calls.complete(agent, request, signal));
+    if (calls !== undefined) return playedModel(agent, calls);
     if (outside !== undefined) return undefined;
     throw new ArgumentError(
       `trainable('${agent}') was called outside of an episode; expected trainable('${agent}', { otherwise }) ` +

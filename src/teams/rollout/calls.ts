@@ -155,7 +155,12 @@ function askOf(
             // Like an error of `play` about this output, it ends the episode, and the turn stays.
             if (thrown !== undefined)
               return refuse(
-                ofAgents(thrown, episode.turns, { team: episode.request.team, settings: context.agents }, true),
+                ofAgents(
+                  thrown,
+                  episode.turns,
+                  { team: episode.request.team, settings: context.agents },
+                  { inParser: true },
+                ),
               );
             prompts.add(turn, call);
             stopListening();

@@ -13,7 +13,11 @@ import { EpisodeFailure } from './episode-failure.js';
 import { playEpisode } from './play-episode.js';
 import type { RolloutContext } from './rollout-context.js';
 
-const agents = { counter: agent({ parse: integer, invalidPenalty: 0.25 }), talker: agent() };
+const agents = {
+  counter: agent({ parse: integer, invalidPenalty: 0.25 }),
+  talker: agent(),
+  caller: agent({ tools: 'plain' }),
+};
 type Play = (context: PlayContext<unknown, typeof agents>) => Promise<unknown>;
 
 function played(play: Play, reward: () => unknown = () => 1, changes: Partial<RolloutContext> = {}, script?: Script) {
@@ -421,6 +425,24 @@ describe('the limit of a framework', () => {
     });
     expect(isLesson(episode)).toBe(true);
     expect(episode.turns.map(({ valid }) => valid)).toEqual([true, true]);
+  });
+
+  it.each([
+    ['calls a tool', '@look()', 'too-many-turns'],
+    ['is cut off', [120], 'invalid-output'],
+    ['is whole', 'x', 'error'],
+  ])('is missing output, under any name of a framework, after an answer that %s', async (_, answer, reason) => {
+    const { failure } = await played(
+      async ({ agents: { caller } }) => {
+        await caller('a', { tools: [{ name: 'look', parameters: { type: 'object' } }] });
+        const originalError = Object.assign(new Error('No output generated.'), { name: 'AI_NoOutputGeneratedError' });
+        throw Object.assign(new Error('Structured output was requested'), { originalError }); // VoltAgent's
+      },
+      () => 1,
+      {},
+      () => answer,
+    );
+    expect(failure?.reason).toBe(reason);
   });
 
   it('is a mistake of the team if no agent that trains has written a turn', async () => {

@@ -1,11 +1,12 @@
 /** Recognises errors of parsers and frameworks that the agents' texts cause, and not a mistake in the team's code. */
 
-import { isObject } from '@drmas/engine/errors';
+import { isObject, messageOf } from '@drmas/engine/errors';
 import type { Turn } from '@drmas/engine/nouns';
 import { judgesTexts } from '../team/agent.js';
 import type { Team } from '../team/team.js';
 import { EpisodeFailure } from './episode-failure.js';
 import type { AgentSettings } from './rollout-context.js';
+import type { Refusal } from './running-episode.js';
 
 /** The names under which frameworks and parsers report an output that does not fit. */
 const MISFITS = new Set([
@@ -30,9 +31,23 @@ const MISTAKEN =
 const TOO_DEEP = /^Maximum call stack/;
 /** The names under which frameworks report that agents reached the framework's limit of steps. */
 const LIMITS = new Set(['GraphRecursionError', 'MaxTurnsExceededError']);
-/** AI SDK's name for a structured output that was not written. Its loop may have ended at its limit of steps. */
+/** AI SDK's name for an output that was not written: its loop ended at its limit of steps, or with a text cut off. */
 const NO_OUTPUT = 'AI_NoOutputGeneratedError';
+/** The words of the same error of a stream whose first call failed. */
+const NO_STREAM = /Check the stream for errors/;
+/** The errors that AI SDK throws in place of the error of a call that it has streamed. */
+const LOST = [NO_OUTPUT, 'AI_NoObjectGeneratedError'];
 const MOST_CAUSES = 8;
+
+/** The circumstances of an error. */
+interface Circumstances {
+  /**
+   * Whether the parser of the last turn threw. A parser reads the text alone, so the text caused all of its errors but
+   * mistakes of the code, such as the TypeError of `text.match(...)[1]` without a match.
+   */
+  readonly inParser?: boolean;
+  readonly refusal?: Refusal | undefined;
+}
 
 interface Declared {
   readonly team: Pick<Team, 'agents'>;
@@ -46,24 +61,32 @@ interface Declared {
  *   else the last turn if it is invalid, or if its agent has no parser to say so. A turn that the agent's parser
  *   accepted becomes invalid then, in `turns`.
  * - `too-many-turns` for the error of a framework about its limit of steps.
+ * - The failure of the last refusal, if the error quotes it, or stands in its place.
  *
  * All other errors are returned unchanged.
- * @param inParser Whether the parser of the last turn threw. A parser reads the text alone, so the text caused all of
- *   its errors but mistakes of the code, such as the TypeError of `text.match(...)[1]` without a match
  */
-export function ofAgents(thrown: unknown, turns: Turn[], { team, settings }: Declared, inParser = false): unknown {
+export function ofAgents(
+  thrown: unknown,
+  turns: Turn[],
+  { team, settings }: Declared,
+  { inParser = false, refusal }: Circumstances,
+): unknown {
   if (!EpisodeFailure.is(thrown) || thrown.reason !== 'error') return thrown;
   const errors = chainOf(thrown.cause);
-  const names = new Set(errors.flatMap(({ name, kind, code }) => [String(name), String(kind), String(code)]));
+  const names = new Set(errors.flatMap(({ name, kind, code }) => [name, kind, code].map(String)));
+  const says = (pattern: RegExp) => errors.some(({ message }) => pattern.test(String(message)));
+  const refused = refusal && ofRefusal(thrown, errors, names, refusal, turns);
+  if (refused !== undefined) return refused;
+  if (names.has(NO_OUTPUT) && says(NO_STREAM)) return thrown;
   if (isAtLimit(names, turns))
     return thrown.with({ reason: 'too-many-turns', message: `the agents did not come to an end: ${thrown.message}` });
-  const says = (pattern: RegExp) => errors.some(({ message }) => pattern.test(String(message)));
   const isMisfit = [...names].some((name) => MISFITS.has(name)) && !says(TOO_DEEP);
   const isMistake = [...names].some((name) => MISTAKES.has(name)) || says(MISTAKEN);
   if (isMistake || (!isMisfit && !inParser)) return thrown;
   const ids = errors.map(({ response }) => (isObject(response) ? response.id : undefined));
   const named = turns.findIndex(({ id }) => id !== undefined && ids.includes(id));
-  const at = named === -1 ? turns.length - 1 : named;
+  const last = names.has(NO_OUTPUT) ? turns.findLastIndex(isUnfinished) : turns.length - 1;
+  const at = named === -1 ? last : named;
   const turn = turns[at];
   if (turn === undefined || turn.frozen === true || (named === -1 && isJudgedValid(turn, team))) return thrown;
   if (turn.valid)
@@ -86,8 +109,28 @@ function isJudgedValid({ agent, valid, toolCalls }: Turn, { agents }: Declared['
 /** Whether the errors say that a loop of agents reached a limit. A loop of frozen agents teaches no policy. */
 function isAtLimit(names: ReadonlySet<string>, turns: readonly Turn[]): boolean {
   if (turns.every(({ frozen }) => frozen === true)) return false;
-  const callsTools = (turns.at(-1)?.toolCalls ?? []).length > 0;
+  const callsTools = (turns.findLast(isUnfinished)?.toolCalls ?? []).length > 0;
   return [...names].some((name) => LIMITS.has(name) || (name === NO_OUTPUT && callsTools));
+}
+
+/** Whether AI SDK has no output after a turn: it calls tools, or was cut off. */
+const isUnfinished = ({ toolCalls = [], finishReason }: Turn) => toolCalls.length > 0 || finishReason !== 'stop';
+
+/** The failure of a refused call, if the error that `play` threw quotes the refusal or stands in its place. */
+function ofRefusal(
+  thrown: EpisodeFailure,
+  errors: readonly Record<string, unknown>[],
+  names: ReadonlySet<string>,
+  { error, turns: before }: Refusal,
+  turns: readonly Turn[],
+): EpisodeFailure | undefined {
+  const refused = EpisodeFailure.of('error', error);
+  const text = messageOf(error);
+  if (text !== '' && errors.some(({ message }) => String(message).includes(text)))
+    return refused.reason === 'error' ? undefined : thrown.with({ reason: refused.reason });
+  const isLost = turns.length === before && LOST.some((name) => names.has(name));
+  const { stack } = thrown.record;
+  return isLost ? refused.with(stack === undefined ? {} : { stack }) : undefined;
 }
 
 /** An error, its causes, and the errors that an AggregateError joins. */
@@ -106,7 +149,8 @@ function chainOf(thrown: unknown): Record<string, unknown>[] {
         constructor: { name: kind } = Object,
       } = error as Record<string, unknown> & Error;
       chain.push({ name, message, code, response, kind }); // a class of errors may keep the name `Error`
-      rest.push(error.cause, ...(error instanceof AggregateError ? error.errors : []));
+      // VoltAgent's name for a cause is `originalError`.
+      rest.push(error.cause, error.originalError, ...(error instanceof AggregateError ? error.errors : []));
     }
   } catch {
     // The rest of the chain refuses to be read.

@@ -41,6 +41,8 @@ export interface EpisodeInPlay extends Scope {
   readonly turns: readonly Turn[];
   /** The calls of `play` so far, also those that were rejected or given up and are no turns. */
   readonly calls: number;
+  /** Remembers the error that a call got in place of an answer, in case the program's framework loses it. */
+  noteRefusal(error: unknown): void;
 }
 
 /**

@@ -6,6 +6,13 @@ import { EpisodeFailure } from './episode-failure.js';
 import type { EpisodeLog } from './episode-log.js';
 import type { EpisodeRequest } from './rollout-context.js';
 
+/** An error that a call of a program got in place of an answer. */
+export interface Refusal {
+  readonly error: unknown;
+  /** The number of turns before it. */
+  readonly turns: number;
+}
+
 /** One episode while it runs: the state that its calls share, and one end for all of them. */
 export class RunningEpisode implements Scope {
   readonly request: EpisodeRequest;
@@ -17,6 +24,8 @@ export class RunningEpisode implements Scope {
   readonly log: EpisodeLog;
   /** The calls of `play`, also those that were rejected or given up and are no turns. */
   calls = 0;
+  /** The last refusal. Frameworks that stream lose the error, and throw another one later. */
+  refusal: Refusal | undefined;
   readonly #refused = new Map<string, number>();
   /** The calls of `play` without an answer, by agent. */
   readonly #open = new Map<string, number>();
@@ -49,6 +58,10 @@ export class RunningEpisode implements Scope {
 
   refuse(agent: string): void {
     this.#refused.set(agent, (this.#refused.get(agent) ?? 0) + 1);
+  }
+
+  noteRefusal(error: unknown): void {
+    this.refusal = { error, turns: this.turns.length };
   }
 
   /**

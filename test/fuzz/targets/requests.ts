@@ -12,6 +12,7 @@ const { chat } = bytesTokenizer();
 const calls: EpisodeCalls = {
   agents: ['solver', 'verifier'],
   measure: (_, { messages, tools }) => chat(messages, undefined, tools).length,
+  noteRefusal: () => {},
   recall: (id) => ({ id, content: 'seven', toolCalls: [{ id: `call_${id}_0`, name: 'look', arguments: '{}' }] }),
   complete: async (_, { model, messages, tools = [], wantsTokenIds }): Promise<ModelAnswer> => ({
     id: 'c0ffee',
@@ -27,7 +28,14 @@ const calls: EpisodeCalls = {
   }),
 };
 
-const episode = { name: 'fuzzed', signal: new AbortController().signal, turns: [], calls: 0, stray: () => {} };
+const episode = {
+  name: 'fuzzed',
+  signal: new AbortController().signal,
+  turns: [],
+  calls: 0,
+  stray: () => {},
+  noteRefusal: () => {},
+};
 const gateway = new Gateway({ limits: { maxCalls: Number.POSITIVE_INFINITY, maxTurns: 1 }, onIgnored: () => {} });
 const { secret } = gateway.connect(episode, calls, 'http://127.0.0.1:1');
 

@@ -440,11 +440,19 @@ describe('a gateway', () => {
   it('names the fault of its port', async () => {
     const { gateway } = await opened(() => '');
     let url = '';
-    const episode = { name: 'x', signal: new AbortController().signal, turns: [], calls: 0, stray: () => {} };
+    const episode = {
+      name: 'x',
+      signal: new AbortController().signal,
+      turns: [],
+      calls: 0,
+      noteRefusal: () => {},
+      stray: () => {},
+    };
     const calls = {
       agents: ['judge'],
       measure: () => undefined,
       recall: () => undefined,
+      noteRefusal: () => {},
       complete: async (_: string, __: ModelRequest) => Promise.reject(new Error()),
     };
     ({ url } = gateway.connect(episode, calls));
