@@ -333,6 +333,34 @@ describe('an output that does not fit', () => {
       expect((await read(by, throws, 'x')).failure, by).toMatchObject({ reason: 'invalid-output', agent: 'reader' });
   });
 
+  it('is the output that a guardrail names, and not the verdict of an agent that it asked', async () => {
+    const episode = await played(
+      async ({ agents: { talker } }) => {
+        const { text: agentOutput } = await talker('a');
+        await talker('Is it good?');
+        const name = 'OutputGuardrailTripwireTriggered';
+        throw Object.assign(new Error('triggered'), { name, result: { agentOutput } });
+      },
+      () => 1,
+      {},
+      ({ index }) => (index === 0 ? 'bad words' : 'no'),
+    );
+    expect(episode.failure).toMatchObject({ reason: 'invalid-output', agent: 'talker' });
+    expect(episode.turns.map(({ valid }) => valid)).toEqual([false, true]);
+  });
+
+  it.each([
+    [{ id: 'STRUCTURED_OUTPUT_TRUNCATED' }, 'invalid-output'], // Mastra's
+    [{ code: 'GUARDRAIL_OUTPUT_BLOCKED' }, 'invalid-output'], // VoltAgent's
+    [{ code: 'GUARDRAIL_INPUT_BLOCKED' }, 'error'],
+  ])('may be named by a code or an id: %j', async (fields, reason) => {
+    const { failure } = await played(async ({ agents: { talker } }) => {
+      await talker('a');
+      throw Object.assign(new Error('no'), fields);
+    });
+    expect(failure?.reason).toBe(reason);
+  });
+
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
 
   it('makes a failure of its own kind, with the agent and the penalty of the turn', async () => {
@@ -416,6 +444,8 @@ describe('the limit of a framework', () => {
   it.each([
     ['GraphRecursionError', undefined],
     ['MaxTurnsExceededError', undefined],
+    ['ModelCallLimitMiddlewareError', undefined],
+    ['ToolCallLimitExceededError', undefined],
     ['TeamError', Object.assign(new Error('inner'), { name: 'GraphRecursionError' })],
   ])('%s: ends the episode with too many turns, which the agents learn from', async (name, cause) => {
     const episode = await played(limited(name, cause));

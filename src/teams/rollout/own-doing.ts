@@ -14,7 +14,9 @@ const MISFITS = new Set([
   ...['ModelBehaviorError', 'OutputParserException', 'StructuredOutputParsingError'],
   ...['AI_InvalidToolInputError', 'AI_InvalidToolArgumentsError', 'AI_NoSuchToolError', 'AI_ToolCallRepairError'],
   ...['LengthFinishReasonError', 'InvalidToolInputError', 'ToolInputParsingException'],
-  'MultipleStructuredOutputsError',
+  ...['MultipleStructuredOutputsError', 'STRUCTURED_OUTPUT_TRUNCATED', 'STRUCTURED_OUTPUT_OBJECT_UNDEFINED'],
+  // A check of an agent's output: OpenAI Agents, VoltAgent.
+  ...['OutputGuardrailTripwireTriggered', 'GUARDRAIL_OUTPUT_BLOCKED'],
   // Libraries of schemas: zod, valibot, superstruct, arktype, TypeBox, Effect; yup, joi and ajv have one name.
   ...['ZodError', '$ZodError', 'ValiError', 'StructError', 'TraversalError', 'ArkErrors', 'AssertError', 'DecodeError'],
   ...['ParseError', 'ValidationError'],
@@ -30,7 +32,9 @@ const MISTAKEN =
 /** A RangeError of a loop without an end. A parser may recurse as deep as its text. */
 const TOO_DEEP = /^Maximum call stack/;
 /** The names under which frameworks report that agents reached the framework's limit of steps. */
-const LIMITS = new Set(['GraphRecursionError', 'MaxTurnsExceededError']);
+const LIMITS = new Set([
+  ...['GraphRecursionError', 'MaxTurnsExceededError', 'ModelCallLimitMiddlewareError', 'ToolCallLimitExceededError'],
+]);
 /** AI SDK's name for an output that was not written: its loop ended at its limit of steps, or with a text cut off. */
 const NO_OUTPUT = 'AI_NoOutputGeneratedError';
 /** The words of the same error of a stream whose first call failed. */
@@ -73,7 +77,7 @@ export function ofAgents(
 ): unknown {
   if (!EpisodeFailure.is(thrown) || thrown.reason !== 'error') return thrown;
   const errors = chainOf(thrown.cause);
-  const names = new Set(errors.flatMap(({ name, kind, code }) => [name, kind, code].map(String)));
+  const names = new Set(errors.flatMap(({ name, kind, code, id }) => [name, kind, code, id].map(String)));
   const says = (pattern: RegExp) => errors.some(({ message }) => pattern.test(String(message)));
   const refused = refusal && ofRefusal(thrown, errors, names, refusal, turns);
   if (refused !== undefined) return refused;
@@ -83,8 +87,7 @@ export function ofAgents(
   const isMisfit = [...names].some((name) => MISFITS.has(name)) && !says(TOO_DEEP);
   const isMistake = [...names].some((name) => MISTAKES.has(name)) || says(MISTAKEN);
   if (isMistake || (!isMisfit && !inParser)) return thrown;
-  const ids = errors.map(({ response }) => (isObject(response) ? response.id : undefined));
-  const named = turns.findIndex(({ id }) => id !== undefined && ids.includes(id));
+  const named = turns.findLastIndex((turn) => errors.some((error) => isAbout(error, turn)));
   const last = names.has(NO_OUTPUT) ? turns.findLastIndex(isUnfinished) : turns.length - 1;
   const at = named === -1 ? last : named;
   const turn = turns[at];
@@ -98,6 +101,14 @@ export function ofAgents(
     });
   const message = `the output of '${turn.agent}' does not fit: ${thrown.message}`;
   return thrown.with({ reason: 'invalid-output', message, agent: turn.agent });
+}
+
+/** Whether an error names a turn: AI SDK by the id of the response, a guardrail of OpenAI Agents by the text. */
+function isAbout({ response, result }: Record<string, unknown>, { id, text, content = text }: Turn): boolean {
+  return (
+    (isObject(response) && id !== undefined && response.id === id) ||
+    (isObject(result) && result.agentOutput === content)
+  );
 }
 
 /** Whether a parser of the team has accepted a turn, or the turn calls tools. */
@@ -145,10 +156,12 @@ function chainOf(thrown: unknown): Record<string, unknown>[] {
         name,
         message,
         code,
+        id,
         response,
+        result,
         constructor: { name: kind } = Object,
       } = error as Record<string, unknown> & Error;
-      chain.push({ name, message, code, response, kind }); // a class of errors may keep the name `Error`
+      chain.push({ name, message, code, id, response, result, kind }); // a class of errors may keep the name `Error`
       // VoltAgent's name for a cause is `originalError`.
       rest.push(error.cause, error.originalError, ...(error instanceof AggregateError ? error.errors : []));
     }
