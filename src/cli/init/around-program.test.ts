@@ -1,10 +1,11 @@
-import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { LANGGRAPH_FILE } from '../../../test/support/langgraph-file.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { aroundProgram } from './around-program.js';
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const root = temporaryRoot();
@@ -74,9 +75,80 @@ describe('init --from', () => {
     expect(text).toContain("graph.invoke({ messages: [{ role: 'user', content: task.question }] }, { signal });");
   });
 
+  const helper = 'const modelOf = (name: string) => trainable(name, { otherwise });\n';
+  const inHelper = AI_SDK_FILE.replaceAll('trainable(', 'modelOf(').replace('const look', `${helper}const look`);
+  const inAiSdk = [
+    "import { priceOf } from './program.js';",
+    "agents: { clerk: agent(short), 'my-reader': agent(short) }",
+  ];
+  const inGraph = [
+    'const graph = deskOf(',
+    'planner: agent(short), worker: agent(short)',
+    '{ answer } = await graph.invoke({ question: ',
+  ];
+  it.each<[string, string, readonly string[]]>([
+    ['double quotes', AI_SDK_FILE.replaceAll("'", '"'), inAiSdk],
+    ['double quotes in a graph', LANGGRAPH_FILE.replaceAll("'", '"'), inGraph],
+    ['an agent in a comment', AI_SDK_FILE.replace('const look', "// trainable('old')\nconst look"), inAiSdk],
+    ['a function of the name', inHelper, inAiSdk],
+    [
+      'a constant name',
+      AI_SDK_FILE.replace("trainable('clerk')", 'trainable(CLERK)').replace(
+        'const look',
+        "const CLERK = 'clerk';\nconst look",
+      ),
+      ['clerk: agent(short)'],
+    ],
+    [
+      'an arrow function',
+      AI_SDK_FILE.replace(
+        'async function priceOf(question: string): Promise<string> {',
+        'const priceOf: (question: string) => Promise<string> = async (question) => {',
+      ),
+      inAiSdk,
+    ],
+    ['a framework that takes models of AI SDK', AI_SDK_FILE.replace("from 'ai'", "from '@mastra/core/agent'"), inAiSdk],
+    [
+      'another exported function before the graph',
+      `export const clean = (text: string) => text.trim();\n${LANGGRAPH_FILE}`,
+      inGraph,
+    ],
+    [
+      'a state of zod',
+      LANGGRAPH_FILE.replace(
+        /Annotation.Root\(.*\);/,
+        'z.object({ question: z.string(), kind: z.string(), answer: z.string() });',
+      ),
+      inGraph,
+    ],
+  ])('reads %s', async (_, program, parts) => {
+    const there = await mkdtemp(join(root, 'read-'));
+    const path = join(there, 'program.ts');
+    await writeFile(path, program);
+    const { text } = aroundProgram(path, there, { extension: 'ts' }).recipe;
+    for (const part of parts) expect(text).toContain(part);
+    expect(text).not.toContain('old: agent');
+  });
+
+  it('reads the agents of the page about AI SDK', async () => {
+    const page = await readFile(join(repository, 'docs/ai-sdk.md'), 'utf8');
+    const path = join(root, 'agents.mts');
+    await writeFile(
+      path,
+      page
+        .split('```')
+        .find((block) => block.startsWith('ts\n// agents.mts'))
+        ?.slice(3) ?? '',
+    );
+    const { text } = aroundProgram(path, root, { extension: 'mts' }).recipe;
+    expect(text).toContain("import { pack } from './agents.mjs';");
+    expect(text).toContain('agents: { packer: agent(short), reader: agent(short) }');
+  });
+
   it.each([
     ['no model is trainable', AI_SDK_FILE.replaceAll(/trainable\('[\w-]+'\)/g, "'openai/gpt-5-mini'")],
-    ['expected an exported function', AI_SDK_FILE.replace('export ', '')],
+    ['no call of trainable names its agent', AI_SDK_FILE.replaceAll(/trainable\('[\w-]+'\)/g, 'trainable(nameOf(1))')],
+    ['expected a function that is exported', AI_SDK_FILE.replace('export ', '')],
     ['Export a function of its models', LANGGRAPH_FILE.replace('(llm: (agent: string) => ChatOpenAI) =>', '')],
     ["imports neither 'ai' nor", 'export const nothing = 0;\n'],
   ])('says what to change first: %s', async (message, program) => {

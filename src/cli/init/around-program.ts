@@ -35,27 +35,38 @@ export function aroundProgram(
   return { recipe: { name: `recipe.${extension}`, text: recipeText(basename(path), program, model) }, tasks: TASKS };
 }
 
+/** Comments that begin a line: the agents in them are none. */
+const COMMENTS = /^\s*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm;
+/** The name of an agent in a call. */
+const NAME = '\\(\\s*[\'"`]([\\w-]+)[\'"`]';
+
 function programOf(path: string, from: string): Program {
-  const text = textOf(path);
+  const text = textOf(path).replaceAll(COMMENTS, '');
   const module = from.replace(/ts$/, 'js');
-  if (/from '@langchain\/langgraph/.test(text)) return graphOf(path, text, module);
-  if (/from 'ai'/.test(text)) return functionOf(path, text, module);
+  if (/\btrainable\(/.test(text)) return functionOf(path, text, module);
+  if (/from\s*['"]@langchain\/langgraph\b/.test(text)) return graphOf(path, text, module);
+  if (/from\s*['"]ai['"]/.test(text)) return functionOf(path, text, module);
   throw new ArgumentError(
     `${path} imports neither 'ai' nor '@langchain/langgraph'; for other programs see docs/agents-elsewhere.md`,
   );
 }
 
-/** A program of AI SDK: an exported function, and models that are `trainable`. */
+/** A program with models that are `trainable`, and an exported function. */
 function functionOf(path: string, text: string, module: string): Program {
-  const agents = namesIn(text, /\btrainable\(\s*['"]([\w-]+)['"]/g);
+  const agents = trainedIn(text);
   if (agents.length === 0)
     throw new ArgumentError(
-      `${path}: no model is trainable. Write model: trainable('NAME', { otherwise: YOUR_MODEL }) where an agent has its ` +
-        "model, and import { trainable } from 'drmas/agents'",
+      /\btrainable\(/.test(text)
+        ? `${path}: no call of trainable names its agent. Write the name there as a text of letters, digits, - and _`
+        : `${path}: no model is trainable. Write model: trainable('NAME', { otherwise: YOUR_MODEL }) where an agent has its ` +
+            "model, and import { trainable } from 'drmas/agents'",
     );
-  const [name] = namesIn(text, /^export (?:async )?(?:function |const (?=\w+ = (?:async )?\())(\w+)/gm);
+  const [name] = namesIn(text, /^export (?:async )?(?:function |const (?=\w+\b.*?= (?:async )?(?:\(|\w+ =>)))(\w+)/gm);
   if (name === undefined)
-    throw new ArgumentError(`${path}: expected an exported function that gets a task and returns the result`);
+    throw new ArgumentError(
+      `${path}: expected a function that is exported by its name, as in export async function NAME(task), and returns ` +
+        'the result',
+    );
   return {
     imports: [`import { ${name} } from '${module}';`],
     before: [],
@@ -65,17 +76,32 @@ function functionOf(path: string, text: string, module: string): Program {
   };
 }
 
+/** The names of the agents that are called `trainable`, also by a function of the name: `modelOf('buyer')`. */
+function trainedIn(text: string): string[] {
+  const named = namesIn(text, /\btrainable\(\s*(\w+)/g).flatMap((variable) => [
+    ...namesIn(text, new RegExp(`\\bconst ${variable}\\b[^=\\n]*= ['"]([\\w-]+)['"]`, 'g')),
+    ...namesIn(text, new RegExp(`\\b(?:function|const) (\\w+)[^\\n]*?[( ]${variable}\\b`, 'g')).flatMap((helper) =>
+      callsOf(helper, text),
+    ),
+  ]);
+  return [...new Set([...callsOf('trainable', text), ...named])];
+}
+
+/** The names in the calls of a function. */
+const callsOf = (name: string, text: string) => namesIn(text, new RegExp(`\\b${name}${NAME}`, 'g'));
+
 /** A graph of LangGraph: an exported function of its models. */
 function graphOf(path: string, text: string, module: string): Program {
-  const [, name, parameter = ''] = /^export (?:function |const )(\w+)(?: = )?\(\s*(\w+)/m.exec(text) ?? [];
-  const agents = namesIn(text, new RegExp(`\\b${parameter || '$^'}\\(\\s*['"]([\\w-]+)['"]`, 'g'));
-  if (name === undefined || agents.length === 0)
+  const functions = [...text.matchAll(/^export (?:function |const )(\w+)(?: = )?\(\s*(\w+)/gm)];
+  const asking = functions.map(([, name, models = '']) => ({ name, agents: callsOf(models, text) }));
+  const { name, agents } = asking.find(({ agents }) => agents.length > 0) ?? { agents: [] };
+  if (name === undefined)
     throw new ArgumentError(
       `${path}: training cannot put its models into this graph. Export a function of its models: ` +
         "export const graphOf = (llm: (agent: string) => ChatOpenAI) => new StateGraph(...)...compile(), in which the node 'planner' " +
         "asks llm('planner'); your app calls graphOf(() => new ChatOpenAI(...))",
     );
-  const fields = namesIn(text, /(\w+):\s*Annotation\b/g);
+  const fields = stateOf(text);
   const [input, output] = [fields[0], fields.at(-1)];
   const invoke = (state: string) => `await graph.invoke(${state}, { signal });`;
   return {
@@ -102,6 +128,17 @@ function graphOf(path: string, text: string, module: string): Program {
         : [`const { ${output} } = ${invoke(`{ ${input}: task.question }`)}`, `return ${output};`],
     callsTools: /\b(?:tools|bindTools)\b/.test(text),
   };
+}
+
+/** The fields of a graph's state; none if it is a list of messages. */
+function stateOf(text: string): string[] {
+  const annotated = namesIn(text, /(\w+):\s*Annotation\b/g);
+  if (annotated.length > 0) return annotated;
+  const [, state = ''] = /new StateGraph\(\s*(\w+)/.exec(text) ?? [];
+  const [, body = ''] =
+    new RegExp(`const ${state} = (?:z\\.object|new StateSchema)\\(\\{([\\s\\S]*?)\\}\\)`).exec(text) ?? [];
+  const fields = namesIn(body, /(\w+):/g);
+  return fields.includes('messages') ? [] : fields;
 }
 
 /** The settings are those of a walk with SmolLM2-135M-Instruct (docs/lab-notes/2026-11.md, an agent that improves). */
