@@ -142,7 +142,7 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
     const written = all.flatMap(({ turns }) => turns).filter((turn) => turn.agent === name);
     expect(agent.turns, name).toBe(written.length);
     expect(agent.invalid).toBeCloseTo(mean(written.map(({ valid }) => Number(!valid))), 12);
-    expect(agent.responseTokens).toBeCloseTo(mean(written.map(responseTokens)), 12);
+    expect(agent.responseTokens).toBeCloseTo(mean(written.flatMap((turn) => responseTokens(turn) ?? [])), 12);
     expect(agent.cut ?? 0).toBeLessThanOrEqual(1);
     const logprobs = written.flatMap((turn) => turn.logprobs);
     if (agent.sampledEntropy !== undefined) expect(agent.sampledEntropy).toBeCloseTo(Math.max(0, -mean(logprobs)), 12);

@@ -184,7 +184,7 @@ describe('an agent behind an endpoint', () => {
     for (const { agents, tokens } of stepsOf(events)) {
       expect(agents.verifier).toMatchObject({ frozen: true, responseTokens: 7, gradientNorm: 0 });
       expect(agents.verifier?.invalid).toBeGreaterThan(0);
-      const { turns, responseTokens } = agents.solver ?? { turns: 0, responseTokens: 0 };
+      const { turns = 0, responseTokens = 0 } = agents.solver ?? {};
       expect(tokens.sampled).toBeCloseTo(turns * responseTokens, 6);
     }
     const evaluation = events.find((event): event is EvaluationEvent & RunEvent => event.type === 'evaluation');

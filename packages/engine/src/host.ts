@@ -30,6 +30,7 @@ export {
 } from './base/core/play/run-listener.js';
 export { type RunSpending, runSpending, type TrainingBudget, trainingBudget } from './base/core/play/spending.js';
 export {
+  meanResponseTokens,
   type Price,
   playedTokens,
   priced,

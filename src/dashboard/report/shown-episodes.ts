@@ -51,7 +51,7 @@ function shownTurn(turn: PageTurn, earlier: readonly PageTurn[]): ShownTurn {
     text: cut(turnText({ ...turn, text: turn.text ?? '' })),
     reads: turnsRead(turn, earlier),
     envStep: turn.envStep ?? null,
-    tokens: responseTokens({ ...turn, response: turn.response ?? [] }),
+    tokens: responseTokens({ ...turn, response: turn.response ?? [] }) ?? 0,
     valid: turn.valid,
     cut: turn.finishReason === 'length',
     frozen: turn.frozen === true,

@@ -55,5 +55,5 @@ const idsOf = ({ prompt, response, logprobs }: Turn) => ({ prompt, response, log
 
 const usageOf = (turn: Turn) => ({
   promptTokens: turn.endpoint?.promptTokens ?? turn.prompt.length,
-  responseTokens: responseTokens(turn),
+  responseTokens: responseTokens(turn) ?? 0,
 });

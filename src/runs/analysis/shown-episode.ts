@@ -31,7 +31,7 @@ export interface ShownTurn {
   /** The positions of the earlier turns in the episode whose texts the prompt contains. */
   readonly reads: readonly number[];
   readonly envStep: number | null;
-  readonly tokens: number;
+  readonly tokens: number; // 0 if its endpoint reports none
   readonly valid: boolean;
   /** True if the limit of tokens ended it. */
   readonly cut: boolean;

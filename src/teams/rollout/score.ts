@@ -95,7 +95,7 @@ export function lessCallCosts(score: Score, turns: readonly Turn[], agents: Pric
 function totalCost(turns: readonly Turn[], agents: PricedAgents): number {
   return Object.entries(agents).reduce((sum, [agent, { callCost = 0, tokenCost = 0 }]) => {
     const ofAgent = turns.filter((turn) => turn.agent === agent);
-    const tokens = ofAgent.reduce((total, turn) => total + responseTokens(turn), 0);
+    const tokens = ofAgent.reduce((total, turn) => total + (responseTokens(turn) ?? 0), 0);
     return sum + ofAgent.length * callCost + tokens * tokenCost;
   }, 0);
 }

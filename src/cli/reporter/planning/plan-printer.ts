@@ -185,7 +185,7 @@ function agentLines({ agents }: ProbeReport, width: number): string[] {
     agent.callsPerEpisode.toFixed(2),
     ...[agent.rewardMean, agent.rewardStd].map((value) => (value === undefined ? '-' : significant(value))),
     (100 * agent.invalid).toFixed(1),
-    agent.responseTokens.toFixed(1),
+    agent.responseTokens?.toFixed(1) ?? '-',
     (100 * agent.cut).toFixed(1),
   ]);
   return [

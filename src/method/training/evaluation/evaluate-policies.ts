@@ -1,5 +1,5 @@
 import type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from '@drmas/engine/events';
-import { type Price, playedTokens, priced } from '@drmas/engine/host';
+import { meanResponseTokens, type Price, playedTokens, priced } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import {
   agentReward,
@@ -8,7 +8,6 @@ import {
   fieldText,
   isUnscored,
   jsonText,
-  responseTokens,
   scoredGroups,
   successOf,
   type TaskSet,
@@ -154,7 +153,7 @@ function agentEvaluations(
           turns: ofAgent.length,
           callsPerEpisode: ofAgent.length / Math.max(1, episodes.length),
           invalid: mean(ofAgent.map(({ valid }) => (valid ? 0 : 1))),
-          responseTokens: mean(ofAgent.map(responseTokens)),
+          ...meanResponseTokens(ofAgent),
           ...priced(playedTokens(ofAgent), prices[agent]),
           ...rewardOf(rewards, level),
           ...agentPartMeans(episodes, agent),

@@ -1,7 +1,7 @@
 /** The events of a step, from its results. */
 
 import type { AgentStep, EpisodeFailed, Step } from '@drmas/engine/events';
-import { playedTokens, priced, type Spending, spentTogether } from '@drmas/engine/host';
+import { meanResponseTokens, playedTokens, priced, type Spending, spentTogether } from '@drmas/engine/host';
 import { mean, standardDeviation } from '@drmas/engine/math';
 import {
   type Episode,
@@ -10,7 +10,6 @@ import {
   inCanonicalOrder,
   isLesson,
   messageText,
-  responseTokens,
   successOf,
   type Turn,
   withoutUnscored,
@@ -135,7 +134,7 @@ function textMeasures(turns: readonly Turn[], context = Number.POSITIVE_INFINITY
   const errors = results.filter((result) => ERROR.test(messageText(result))).length;
   const isKnown = logprobs.length > 0 && logprobs.every(Number.isFinite);
   return {
-    responseTokens: mean(turns.map(responseTokens)),
+    ...meanResponseTokens(turns),
     ...(isKnown ? { sampledEntropy: Math.max(0, 0 - mean(logprobs)) } : {}),
     ...(cut > 0 ? { cut } : {}),
     ...(errors > 0 ? { toolErrors: errors / results.length } : {}),

@@ -56,6 +56,9 @@ it('a policy waits for the updates of its critic, also if its agent is called la
   const learns = (policy: string) => steps.map(({ event }) => (event.policies[policy]?.learningRate ?? 0) > 0);
   expect(learns('first')).toEqual([false, false, true, true, true]);
   expect(learns('second')).toEqual([false, false, false, false, true]);
+  const measured = (policy: string) => steps.map(({ event }) => event.policies[policy]?.critic !== undefined);
+  expect(measured('first')).toEqual([true, true, true, true, true]);
+  expect(measured('second')).toEqual([false, false, true, true, true]);
 });
 
 describe('the counts of updates', () => {

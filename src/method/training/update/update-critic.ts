@@ -22,7 +22,7 @@ export type CriticUpdate = NonNullable<PolicyStep['critic']>;
 /**
  * One update (or several epochs and mini-batches) of a policy's critic.
  * @param options.warn Receives a warning for a gradient that was not a number
- * @returns undefined if the policy has no critic
+ * @returns undefined if the policy has no critic, or no turn with a token
  */
 export async function updateCritic(
   { name, critic }: Pick<Learner, 'name' | 'critic'>,
@@ -55,9 +55,11 @@ export async function updateCritic(
   counts.set(model, made + optimSteps.length - leftOut());
   if (optimSteps.some(({ applied }) => !applied))
     warn('critic', `step ${step}: a gradient of the critic of '${name}' was not a number; that update was not made`);
+  const loss = weightedMean(losses.map(({ loss, tokens }) => [loss, tokens]));
+  if (loss === undefined) return undefined;
   const explained = explainedVariance(chains.flat(), signals);
   return {
-    loss: weightedMean(losses.map(({ loss, tokens }) => [loss, tokens])) ?? 0,
+    loss,
     clipFraction: weightedMean(losses.map(({ clipFraction, tokens }) => [clipFraction, tokens])) ?? 0,
     gradientNorm: largestNorm(optimSteps) ?? Number.NaN, // the form in the event
     learningRate: lastRate,

@@ -80,8 +80,8 @@ interface EpisodeOptions extends Pick<Options, 'texts'> {
 interface AgentSpan {
   readonly span: Api.Span;
   end: number;
-  read: number;
-  written: number;
+  read: number | undefined;
+  written: number | undefined;
 }
 
 /** An episode with a child span for each of its agents. The agents' child spans are their turns. */
@@ -109,8 +109,8 @@ class EpisodeSpan implements EpisodeListener {
     const { texts, conversation } = this.#options;
     const part = this.#partOf(turn, start);
     part.end = Math.max(part.end, end);
-    part.read += inputTokens(turn);
-    part.written += responseTokens(turn);
+    part.read = plus(part.read, inputTokens(turn));
+    part.written = plus(part.written, responseTokens(turn));
     const { CLIENT, INTERNAL } = this.#api.SpanKind;
     this.#tracer
       .startSpan(
@@ -175,7 +175,12 @@ class EpisodeSpan implements EpisodeListener {
 
 const providerOf = ({ endpoint }: AnsweredTurn) => (endpoint === undefined ? 'drmas' : 'drmas.endpoint');
 
-const inputTokens = ({ prompt, endpoint }: AnsweredTurn): number => endpoint?.promptTokens ?? prompt.length;
+const inputTokens = ({ prompt, endpoint }: AnsweredTurn): number | undefined =>
+  endpoint === undefined ? prompt.length : endpoint.promptTokens;
+
+/** A sum that lacks a number is not known; its attribute is left out. */
+const plus = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? undefined : a + b;
 
 function chatAttributes(turn: AnsweredTurn, texts: boolean): Attributes {
   return {

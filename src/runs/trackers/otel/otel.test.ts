@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { registeredExporter } from '../../../../test/support/otel-exporter.js';
 import { takesTime } from '../../../../test/support/time-and-chance.js';
 import { digitTeam, temporaryRoot, tinyDefinition } from '../../../../test/support/tiny-run.js';
+import { frozen } from '../../../method/recipe/frozen.js';
 import { defineTeam } from '../../../teams/team/team.js';
 import { resume, train } from '../../run/api.js';
 
@@ -115,6 +116,31 @@ describe('--track otel', () => {
       parts: [{ type: 'text', content: expect.any(String) }],
     });
     expect(JSON.parse(String(turn['gen_ai.output.messages']))[0]).toMatchObject({ role: 'assistant' });
+  });
+
+  it('has no numbers of tokens of a model that reports none, and neither have the events', async () => {
+    const exporter = registeredExporter();
+    const silent = frozen({ complete: async () => ({ text: '<approve>' }) });
+    const set = ['training.steps=1', 'evaluation.samples=1'];
+    const { events } = await train(tinyDefinition({ assign: { solver: 'solver', verifier: silent } }), {
+      run: join(root, 'silent'),
+      threads: 1,
+      track,
+      set,
+    });
+    const counts = (name: string) =>
+      exporter
+        .getFinishedSpans()
+        .filter(({ attributes }) => attributes['gen_ai.agent.name'] === name)
+        .map(({ attributes }) => ['input', 'output'].map((kind) => typeof attributes[`gen_ai.usage.${kind}_tokens`]));
+    expect(new Set(counts('solver').flat())).toEqual(new Set(['number']));
+    expect(new Set(counts('verifier').flat())).toEqual(new Set(['undefined']));
+    const measured = events.filter((event) => event.type === 'step' || event.type === 'evaluation');
+    expect(measured.length).toBeGreaterThan(2);
+    for (const { agents } of measured as readonly Pick<Step, 'agents'>[]) {
+      expect(agents.solver?.responseTokens).toBeGreaterThan(0);
+      expect(agents.verifier).not.toHaveProperty('responseTokens');
+    }
   });
 
   it('ends what an interruption left open, and is a span of its own when the run goes on', {

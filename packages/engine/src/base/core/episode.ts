@@ -193,9 +193,9 @@ export function turnText({
   return [reasoning, messageText({ content, toolCalls })].filter((part) => part !== '').join('\n');
 }
 
-/** The number of response tokens: the sampled ids, or the endpoint's count (0 if it reports none). */
-export function responseTokens({ response, endpoint }: Pick<Turn, 'response' | 'endpoint'>): number {
-  return endpoint === undefined ? response.length : (endpoint.responseTokens ?? 0);
+/** The number of response tokens: the sampled ids, or the endpoint's count, which is undefined if it reports none. */
+export function responseTokens({ response, endpoint }: Pick<Turn, 'response' | 'endpoint'>): number | undefined {
+  return endpoint === undefined ? response.length : endpoint.responseTokens;
 }
 
 /**

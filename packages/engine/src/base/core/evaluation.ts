@@ -13,7 +13,8 @@ export interface AgentEvaluation {
   readonly turns: number;
   readonly callsPerEpisode: number;
   readonly invalid: number;
-  readonly responseTokens: number;
+  /** The mean number of response tokens a turn. Absent if its endpoint reports none. */
+  readonly responseTokens?: number;
   /** The tokens of all of its turns. */
   readonly tokens?: TokenCount;
   /** Their cost, if the policy has a price. */

@@ -146,8 +146,8 @@ export interface AgentStep extends LossTerms {
    * sampler and the trainer agree exactly and the weights that played are the weights that learn.
    */
   readonly logprobGap?: number;
-  /** The mean number of response tokens a turn. */
-  readonly responseTokens: number;
+  /** The mean number of response tokens a turn. Absent if its endpoint reports none. */
+  readonly responseTokens?: number;
   /**
    * The mean -log-prob of all sampled tokens, nats: an estimate of the policy's entropy in all turns, also in those
    * that teach nothing. Absent if the sampler gave no log-probs.

@@ -1,11 +1,11 @@
 /** The findings of a probe: numbers about a recipe, computed from a few dozen groups of episodes. */
 
+import { meanResponseTokens } from '@drmas/engine/host';
 import { mean, meansByKey } from '@drmas/engine/math';
 import {
   agentReward,
   type Episode,
   type EpisodeGroup,
-  responseTokens,
   scoredGroups,
   successOf,
   type Turn,
@@ -45,7 +45,7 @@ export interface AgentFindings extends Omit<AgentRewards, 'groupSpread' | 'rewar
   readonly invalid: number;
   readonly cut: number;
   /** Mean tokens of a response. */
-  readonly responseTokens: number;
+  readonly responseTokens?: number;
   /** When it is called. Absent for an agent that does not train. */
   readonly calls?: AgentCalls;
   readonly measuredInflation?: number;
@@ -211,7 +211,7 @@ function agentFindings(
           ...(earned && { rewardMean: earned.rewardMean, rewardStd: earned.rewardStd }),
           invalid: share(({ valid }) => !valid),
           cut: share(({ finishReason }) => finishReason === 'length'),
-          responseTokens: mean(turns.map(responseTokens)),
+          ...meanResponseTokens(turns),
           ...diagnosis(
             agent,
             { inflation: inflation[agent], ownShare: ownShare[agent] },

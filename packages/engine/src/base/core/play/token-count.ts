@@ -1,5 +1,6 @@
 /** Tokens of playing and learning, by agent, and their cost if a policy has a price. */
 import { responseTokens, type Turn } from '../episode.js';
+import { mean } from '../statistics.js';
 
 /** The numbers of tokens that were read, written and trained. */
 export interface TokenCount {
@@ -20,10 +21,18 @@ export interface Price {
 export const costOf = ({ read, written, trained }: TokenCount, price: Price): number =>
   (read * price.read + written * price.write + trained * price.train) / 1e6;
 
-/** The tokens that turns read and wrote. For an endpoint, the numbers that it reported. */
+/** The tokens that turns read and wrote. For an endpoint, the numbers that it reported; without them, 0. */
 export function playedTokens(turns: readonly Turn[]): TokenCount {
   const read = turns.reduce((sum, { prompt, endpoint }) => sum + (endpoint?.promptTokens ?? prompt.length), 0);
-  return { read, written: turns.reduce((sum, turn) => sum + responseTokens(turn), 0), trained: 0 };
+  return { read, written: turns.reduce((sum, turn) => sum + (responseTokens(turn) ?? 0), 0), trained: 0 };
+}
+
+/** The mean number of response tokens of the turns that have one; without such turns the field is absent. */
+export function meanResponseTokens(turns: readonly Pick<Turn, 'response' | 'endpoint'>[]): {
+  readonly responseTokens?: number;
+} {
+  const counts = turns.flatMap((turn) => responseTokens(turn) ?? []);
+  return counts.length === 0 ? {} : { responseTokens: mean(counts) };
 }
 
 /** The tokens, with their cost if there is a price. */
