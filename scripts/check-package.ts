@@ -164,7 +164,7 @@ function nodes(place: string): Map<string, string> {
 /** The `package.json` of the folders in which people write a recipe; undefined is none. */
 const MANIFESTS = [undefined, '{ "name": "x" }', '{ "type": "commonjs" }', '{ "type": "module" }'];
 
-/** What goes wrong if recipes in TypeScript and JavaScript, with an import of their own, are loaded in such folders. */
+/** The faults that appear when recipes with an import of their own, in either language, are loaded in such folders. */
 function unloadable(place: string, installed: string): string[] {
   const recipe = readFileSync(join(installed, 'templates/project/team.ts'), 'utf8');
   const plain = ts.transpileModule(recipe, { compilerOptions: { target: ts.ScriptTarget.ES2023 } }).outputText;

@@ -60,7 +60,7 @@ export function cellsOfDefault(questions: readonly Question[], results: Results,
 
 const isBehind = ({ interval, p }: Comparison) => (interval?.high ?? 0) < 0 && p <= LARGEST_P;
 
-/** What the rule says of each candidate. */
+/** The verdict of the rule on each candidate. */
 export function verdictsOf(cells: readonly Cell[]) {
   const all = CANDIDATES.map((name, i) => {
     const gains = cells.map((cell) => cell.gains[i] as Comparison);

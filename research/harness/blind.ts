@@ -183,7 +183,7 @@ function countsOf(tested: readonly Tested[]) {
   };
 }
 
-/** What may predict a gain, as a number that is low if it predicts one. */
+/** A possible predictor of a gain, as a number that is low if it predicts one. */
 const PREDICTORS = {
   ownShare: ({ predicted }: Tested) => predicted.ownShare,
   inflation: ({ predicted }: Tested) => -predicted.inflation,

@@ -253,7 +253,7 @@ function comparedText(texts: readonly string[], partOf: (id: string) => Part, re
   );
 }
 
-/** What an episode of the last evaluation costs under each variant: medians over the runs. */
+/** The cost of an episode of the last evaluation under each variant: medians over the runs. */
 function spentText(part: Part, results: Results): string {
   const of = new PartResults(part, results);
   const rows = part.regimes.flatMap((regime) =>

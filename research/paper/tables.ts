@@ -61,7 +61,7 @@ const TEAMS = [
   ['natural', 'math', 'no'],
 ] as const;
 
-/** What a probe sees in each team before training, and the gain of Dr. MAS at one rate for both sides. */
+/** The findings of a probe of each team before training, and the gain of Dr. MAS at one rate for both sides. */
 export function teamsTable(stored: Stored): string {
   const rows = TEAMS.map(([part, id, built]) => {
     const of = resultsOf(stored, part);

@@ -78,7 +78,7 @@ export function tabular(
   ].join('\n');
 }
 
-/** What a figure of the paper says differently from the one on the page. */
+/** The words of a figure in the paper that differ from those on the page. */
 export interface PlotOptions {
   /** The options of the axis, as pgfplots has them. */
   readonly axis: string;

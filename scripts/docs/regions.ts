@@ -375,7 +375,7 @@ const wholeStep: Region = {
   },
 };
 
-/** What the data of a run may name, and which of it drmas uses. */
+/** The addresses, folders and programs that the data of a run may name, and which of them drmas uses. */
 const storedData: Region = {
   name: 'stored-data',
   render: () =>

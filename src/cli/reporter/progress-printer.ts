@@ -84,7 +84,7 @@ export function stepLines(
     { text: event.step < steps ? `${duration(left)} left` : '', rank: 3 },
   ];
   const nonEmpty = (parts: readonly Part[]): readonly Part[] => parts.filter(({ text }) => text !== '');
-  // What is left when all else is shortened: no agent is left out for the sake of a count of failures.
+  // If all else is shortened, the agents stay: no agent is left out for the sake of a count of failures.
   const counted = nonEmpty(rest).filter(({ rank }) => rank < 2);
   const brief = [...nonEmpty(head), ...ofAgents, ...counted].map(({ brief, text }) => brief ?? text).join('  ');
   if (brief.length <= width) return [shortened(nonEmpty([...head, ...ofAgents, ...rest]), width)];

@@ -193,7 +193,7 @@ async function allowedSource(
   );
 }
 
-/** What a worker reads of an answer, and how long it waits for one. Calls of policies take as long as the models do. */
+/** The most that a worker reads of an answer, and how long it waits for one. Calls take as long as models need. */
 interface AnswerLimits {
   readonly bytes: number;
   readonly ms: number;

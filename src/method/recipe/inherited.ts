@@ -1,4 +1,4 @@
-/** What agents and policies inherit: from the recipe's `model`, from the team and from the assignment. */
+/** The settings that agents and policies inherit from the recipe's `model`, from the team and from the assignment. */
 import { isObject, parseAt } from '@drmas/engine/errors';
 import { defaultOptimizer } from '@drmas/engine/model';
 import type { Team } from '../../teams/index.js';

@@ -53,7 +53,7 @@ export interface ShownEpisode {
   readonly metrics: Readonly<Record<string, number>>;
   /** The result of `play`, as JSON. */
   readonly outcome: string;
-  /** What `play` logged: names with JSON. */
+  /** The values that `play` logged: names with JSON. */
   readonly log: readonly (readonly [name: string, value: string])[];
   readonly failure: string | null;
   readonly turns: readonly ShownTurn[];

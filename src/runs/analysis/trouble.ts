@@ -208,7 +208,7 @@ export function howToMove(steps: Movement, started: Learning = {}): string {
   return `The policies hardly move. ${texts.map(([name, text]) => `${name}: ${text}`).join(' ')}`;
 }
 
-/** What holds a policy where it is. Undefined if none of its settings does. */
+/** The setting that keeps a policy from moving. Undefined if none does. */
 function holding(name: string, steps: Movement, started: Learning): string | undefined {
   const { klCoefficient = 0 } = steps.findLast((step) => step.policies?.[name] !== undefined)?.policies[name] ?? {};
   const { optimizer, clipNorm = 0, entropyCoefficient = 0 } = started.learning?.[name] ?? {};

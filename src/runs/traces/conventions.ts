@@ -8,7 +8,7 @@ import { jsonOf, type TraceSpan } from './span-fields.js';
 type JsonFields = Readonly<Record<string, unknown>>;
 type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
 
-/** What a span tells of a call, and the attributes for it; of several the first that is not empty counts. */
+/** The facts of a call in a span, and their attributes; of several attributes the first that is not empty counts. */
 const NAMES = {
   input: [
     'ai.prompt.messages',

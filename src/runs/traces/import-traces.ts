@@ -117,7 +117,7 @@ function noCalls(spans: number, unread: Unread): string {
     : `found ${spans} spans and no call of a model with its messages${seen}`;
 }
 
-/** What all traces say before one becomes a row. */
+/** The facts that are gathered from all traces before one becomes a row. */
 interface Survey {
   readonly readable: number;
   readonly scores: ReadonlySet<string>;

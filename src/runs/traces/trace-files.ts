@@ -72,7 +72,7 @@ function valuesIn(text: string, place: TracePlace): TraceValue[] | undefined {
   return values.map((value, i) => ({ value, length: parts[i]?.length ?? 0, placeOf: () => place }));
 }
 
-/** What may stand between two values: white space, commas, byte order marks, the separators of RFC 7464. */
+/** The characters between two values: white space, commas, byte order marks, the separators of RFC 7464. */
 const BETWEEN = /[\s,\p{Cc}\ufeff]*/uy;
 
 /** How each bracket outside of texts changes the depth, and its end. */

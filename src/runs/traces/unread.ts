@@ -1,4 +1,4 @@
-/** What an import cannot read, by reason. Nothing of a trace is left out without one of these. */
+/** The parts of traces that an import cannot read, by reason. No part of a trace is left out without a reason. */
 
 import { filePlace } from '@drmas/engine/errors';
 import { grouped } from '@drmas/engine/host';

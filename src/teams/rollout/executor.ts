@@ -74,7 +74,7 @@ class PlayedRound<Data> {
   readonly #context: RoundContext & Player;
   /** The number of episodes of each task. */
   readonly #sizes: readonly number[];
-  /** What listeners hear of. */
+  /** The events that listeners hear of. */
   readonly #round: Round;
   /** The first sample of each task that no group has, by the task's id. */
   readonly #nextSample = new Map<string, number>();

@@ -48,7 +48,7 @@ export async function judgeEpisode(
         : withPartWeights(lessCallCosts(earned, played, context.agents), context.partWeights);
     return { score, turns: [...rewardedTurns(reward, played), ...turns.slice(played.length)] };
   } catch (error) {
-    // What a team returns may throw when it is read: a getter, a revoked proxy.
+    // A value that a team returns may throw when it is read: a getter, a revoked proxy.
     throw EpisodeFailure.of('reward', error);
   }
 }

@@ -95,7 +95,7 @@ interface LookOptions {
 /** The answers so far: a look imports PyTorch, which takes seconds. */
 const looks = new Map<string, Promise<PythonReport | undefined>>();
 
-/** What the first Python of the search has; one with PyTorch before one without. Undefined if there is no Python. */
+/** The first Python of the search and its packages; one with PyTorch comes first. Undefined if there is no Python. */
 export function lookForTorch(
   environment: NodeJS.ProcessEnv = process.env,
   { measure = false }: LookOptions = {},

@@ -22,7 +22,7 @@ const BYTES: Readonly<Record<Precision, number>> = { float32: 4, bfloat16: 2, in
 const BLOCK_LOGITS = 2 ** 26;
 /** The fewest requests at once for which the worker makes room in its cache, `ROWS` of attention.py. */
 const FEWEST_SLOTS = 8;
-/** What CUDA, its libraries and the graphs of ticks take. */
+/** The bytes that CUDA, its libraries and the graphs of ticks take. */
 const CONTEXT_BYTES = 1.2e9;
 
 interface TorchRun {
@@ -85,7 +85,7 @@ export function torchMemory(
   return { policies, total: { bases: ofBases, cache, total } };
 }
 
-/** What a layer keeps of a row for the backward pass: inputs of norms and products, and what attention reads again. */
+/** The numbers that a layer keeps of a row for the backward pass: inputs of norms, of products and of attention. */
 function layerBytes(config: DecoderConfig, adapter: AdapterSettings | undefined, bytes: number): number {
   const { width, heads, kvHeads, headDim, feedForward } = config;
   const [q, kv] = [heads * headDim, kvHeads * headDim];

@@ -33,7 +33,7 @@ interface Pending {
   readonly resolve: (answer: TorchAnswer) => void;
   readonly reject: (error: unknown) => void;
   readonly onScores: OnScores | undefined;
-  /** What `onScores` has thrown. */
+  /** The error that `onScores` has thrown. */
   failed?: { readonly error: unknown };
 }
 

@@ -12,7 +12,7 @@ const LONGEST = 300;
 export type Remedy = (failure: Failure, groups: readonly Pick<EpisodeGroup, 'episodes'>[]) => string;
 
 /**
- * What to do about a failure. If a model writes outputs that do not fit although it has seen demonstrations of its
+ * The advice about a failure. If a model writes outputs that do not fit although it has seen demonstrations of its
  * agent, the advice compares their system prompts with those that the agent read.
  */
 export function remedyBesideDemonstrations({

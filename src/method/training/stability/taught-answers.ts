@@ -94,7 +94,7 @@ function fault(repeated: readonly Repeated[]): string | undefined {
 
 const shown = (text: string) => JSON.stringify(excerpt(text));
 
-/** What an agent reads without its system prompt, which differs between demonstrations and play. */
+/** The prompt of an agent without its system prompt, which differs between demonstrations and play. */
 const promptOf = (messages: readonly Message[]) =>
   messages
     .filter(({ role }) => role !== 'system')

@@ -82,7 +82,7 @@ export function leakedTasks(sources: Recipe['tasks'], tasks: Tasks, count: numbe
 /** In larger sets of training tasks nobody looks for the evaluated ones. */
 const MOST_COMPARED = 200_000;
 
-/** What a task asks, whatever its name. */
+/** The question of a task, by which two tasks with other names are one. */
 function contentOf({ data }: Task): string {
   if (!isObject(data)) return JSON.stringify(data) ?? '';
   const { id: _, split: __, ...rest } = data;

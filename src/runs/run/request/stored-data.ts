@@ -17,7 +17,7 @@ export const ALLOW_VARIABLE = 'DRMAS_ALLOW_ENDPOINT';
 export interface StoredField {
   /** A setting as `--set` names it, with `*` for any name; or a file of the data, with the field in it. */
   readonly field: string;
-  /** What its value can cause. */
+  /** The effect that its value can have. */
   readonly effect: 'request' | 'open port' | 'write' | 'program' | 'read' | 'text';
   /** `asked`: used if this user named or allowed the value. `refused`: not used. `harmless`: used, for the reason. */
   readonly rule: 'asked' | 'refused' | 'harmless';
@@ -161,7 +161,7 @@ export async function rememberTyped(overrides: readonly string[]): Promise<void>
 const rememberedAddresses = async (): Promise<string[]> =>
   (await readFile(addressFile(), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
 
-/** What this user has written: the texts of a recipe and of the command line. */
+/** The texts that this user has written: those of a recipe and of the command line. */
 export interface OwnWords {
   readonly definition?: RecipeDefinition | undefined;
   readonly typed?: readonly string[] | undefined;

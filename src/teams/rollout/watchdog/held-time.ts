@@ -1,7 +1,7 @@
 /** How long the code of a thread has kept others from running, without the time in which it got no processor. */
 import { readFileSync, readlinkSync } from 'node:fs';
 
-/** What a silence was made of, in milliseconds. */
+/** The parts of a silence, in milliseconds. */
 interface Silence {
   /** The turns of the watchdog's own timer. Fewer pass if the whole process stands still, in a suspended laptop too. */
   readonly ticks: number;

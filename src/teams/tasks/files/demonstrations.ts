@@ -144,7 +144,7 @@ export function withDemonstrations<Data>(
   };
 }
 
-/** What changes when a file is written anew. Empty if there is no such file, which the reader reports. */
+/** A mark that changes when a file is written anew. Empty if there is no such file, which the reader reports. */
 const versionOf = async (file: string) => versionText(await stat(resolve(file)).catch(() => undefined));
 const versionText = (facts: Stats | undefined) =>
   facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;

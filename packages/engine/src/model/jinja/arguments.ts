@@ -1,4 +1,4 @@
-/** What a template passes to a filter, a function or a method, as Python assigns it to parameters. */
+/** The arguments of a filter, a function or a method, assigned to its parameters as Python assigns them. */
 import type { Named, Value } from './values.js';
 import { isNumber, typeName } from './values.js';
 

@@ -16,10 +16,10 @@ export type Expression =
   | { readonly type: 'concat'; readonly parts: readonly Expression[] }
   | { readonly type: 'compare'; readonly first: Expression; readonly rest: readonly (readonly [string, Expression])[] }
   | { readonly type: 'if'; readonly test: Expression; readonly value: Expression; readonly otherwise?: Expression }
-  /** What a block passes to its filter. */
+  /** The arguments that a block passes to its filter. */
   | { readonly type: 'body'; readonly body: readonly Statement[] };
 
-/** What is passed to a function: values by place, by name, and after `*` and `**`. */
+/** The arguments of a function: values by place, by name, and after `*` and `**`. */
 export interface Inputs {
   readonly args: readonly Expression[];
   readonly named: readonly (readonly [string, Expression])[];

@@ -30,7 +30,7 @@ export class Tuple {
 }
 
 /**
- * What the filters `safe` and `escape` return: a text of HTML. Adding a text to it writes that text in HTML, although
+ * The result of the filters `safe` and `escape`: a text of HTML. Adding a text to it writes that text in HTML, although
  * templates of chats use `safe` as if it did nothing.
  */
 export class Markup {
@@ -52,7 +52,7 @@ export const escaped = (text: string) =>
     .replaceAll("'", '&#39;')
     .replaceAll('"', '&#34;');
 
-/** What Python makes lazily. A generator is empty after its first use. */
+/** A value that Python makes lazily. A generator is empty after its first use. */
 export class Sequence {
   readonly kind: 'generator' | 'range' | 'dict_items' | 'dict_keys' | 'dict_values';
   #items: readonly Value[];

@@ -44,7 +44,7 @@ export class Pattern {
   readonly #program: Instruction[] = [];
   /** Where the current round of each loop began. */
   readonly #rounds: number[] = [];
-  /** What is still to be tried: instruction, position, and the least position of a run (-1: none). */
+  /** The ways still to be tried, each an instruction, a position, and the least position of a run (-1: none). */
   readonly #stack: number[] = [];
 
   /** @throws Error naming the part of the pattern that cannot be read */

@@ -184,7 +184,7 @@ class Parser {
     return { type: 'look', body, isBehind: opening.includes('<'), isNegative: opening.endsWith('!') };
   }
 
-  /** What a backslash begins. */
+  /** A part of a pattern that a backslash begins. */
   #escaped(isOutside: boolean): Member {
     this.#at++;
     const property = this.#match(/([pP])\{([^}]*)\}/y);

@@ -1,4 +1,4 @@
-/** What the parts of a tokenizer.json have in common: their settings, and their patterns. */
+/** The settings and patterns that the parts of a tokenizer.json have in common. */
 import { isObject } from '../../../errors.js';
 import { type Match, Pattern } from '../pattern/pattern.js';
 import type { Work } from '../work.js';

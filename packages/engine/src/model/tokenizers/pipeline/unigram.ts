@@ -15,7 +15,7 @@ interface Path {
   readonly id: number;
 }
 
-/** What a character costs that is no token, below the lowest score. */
+/** The cost of a character that is no token, below the lowest score. */
 const UNKNOWN_PENALTY = 10;
 
 /** @param settings The `model` of a tokenizer.json. @throws Error naming what cannot be used */

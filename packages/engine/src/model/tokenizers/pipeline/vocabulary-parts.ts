@@ -1,4 +1,4 @@
-/** What the vocabularies of a tokenizer.json have in common. */
+/** The rules that the vocabularies of a tokenizer.json have in common. */
 import { isObject } from '../../../errors.js';
 import type { Work } from '../work.js';
 
