@@ -32,8 +32,11 @@ export async function judgeEpisode(
   const played = Object.freeze([...turns]);
   const judged = { task: data, outcome, episode: { task, sample, turns: played }, agents, signal };
   // A team that rewards groups has no reward of an episode. A reward that returns nothing is a mistake, not 0.
-  const rewarded = () => (team.reward === undefined ? 0 : team.reward(judged));
-  const judge = async () => Promise.all([rewarded(), team.success?.(judged), team.metrics?.(judged)]);
+  // The functions are async, so that one that throws at once leaves no promise of another without a reader.
+  const rewarded = async () => (team.reward === undefined ? 0 : team.reward(judged));
+  const succeeded = async () => team.success?.(judged);
+  const measured = async () => team.metrics?.(judged);
+  const judge = async () => Promise.all([rewarded(), succeeded(), measured()]);
   const [reward, success, metrics] = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
   try {
     if (metrics !== undefined) requireNamed(metrics, 'the metrics', 'an object with a number for each name');

@@ -485,6 +485,22 @@ describe('a failed episode', () => {
     expect(episode.score.team).toBe(0);
   });
 
+  it('is not made of a reward that is rejected after the success has thrown, if both are right the next time', async () => {
+    let tries = 0;
+    const rejected = async () => {
+      await timeForMishaps(1);
+      throw new Error('no judge');
+    };
+    const reward = () => (++tries === 1 ? rejected() : 1);
+    const success = () => {
+      if (tries === 1) throw new Error('no answer');
+      return true;
+    };
+    const team = { ...teamOf(asks, reward), success };
+    const { episode } = await played(team, () => '1', { rewardRetries: 1 });
+    expect([tries, episode.failure, episode.score]).toMatchObject([2, undefined, { team: 1, success: 1 }]);
+  });
+
   it('is not made of an interruption: that ends the run', async () => {
     const controller = new AbortController();
     const reason = new Error('Ctrl-C');

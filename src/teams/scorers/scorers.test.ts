@@ -1,9 +1,10 @@
+import { onAbort } from '@drmas/engine/host';
 import { assistant, toolResult, user } from '@drmas/engine/nouns';
 import { ExactMatch, Factuality, Levenshtein } from 'autoevals';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { chatServer, json } from '../../../test/support/chat-server.js';
-import { stopwatch } from '../../../test/support/time-and-chance.js';
+import { eventually, stopwatch } from '../../../test/support/time-and-chance.js';
 import { playScripted } from '../../runs/testing/play-scripted.js';
 import { agent } from '../team/agent.js';
 import { defineTeam } from '../team/team.js';
@@ -21,6 +22,11 @@ const teamOf = (reward: ScorerReward<Data, string>) =>
     reward,
     metrics: reward.metrics,
   });
+
+const contextOf = (outcome: unknown, signal = new AbortController().signal) => {
+  const episode = { task: { id: 'france', data: task }, sample: 0, turns: [] };
+  return { task, outcome, episode, agents: {}, signal };
+};
 
 describe('fromScorers', () => {
   it('makes named parts of functions of autoevals, scorers of Mastra and judges of vitest-evals', async () => {
@@ -167,6 +173,29 @@ describe('fromScorers', () => {
     expect((await play('Paris')).score.metrics).toEqual({ judge_calls: 0, judge_cached: 1 });
     await Promise.all(['a', 'b', 'c', 'd', 'e'].map(play));
     expect([requests, most]).toEqual([7, 2]);
+  });
+
+  it('shares no verdict of a judge between outcomes that JSON does not tell apart', async () => {
+    const scorer = ({ output }: { output: ReadonlyMap<string, number> }) => output.get('score') ?? 0;
+    const reward = fromScorers<Data, unknown>([{ scorer, name: 'judge', judge: true }]);
+    const partsOf = (outcome: unknown) => reward(contextOf(outcome));
+    expect(await partsOf(new Map([['score', 0.2]]))).toEqual({ judge: 0.2 });
+    expect(await partsOf(new Map([['score', 0.7]]))).toEqual({ judge: 0.7 });
+    expect(await partsOf(Object.assign(new Map([['score', 0.5]]), { tokens: 3n }))).toEqual({ judge: 0.5 });
+  });
+
+  it('asks a judge again if the episode that asked first is over', async () => {
+    let asked = 0;
+    const assess = ({ signal }: { signal: AbortSignal }) =>
+      ++asked > 1 ? 1 : new Promise<number>((_, reject) => onAbort(signal, () => reject(signal.reason)));
+    const reward = fromScorers<Data, unknown>([{ scorer: { name: 'judge', assess }, judge: true }]);
+    const first = new AbortController();
+    const ended = reward(contextOf('Paris', first.signal));
+    const other = reward(contextOf('Paris'));
+    await eventually(() => asked === 1);
+    first.abort(new Error('the episode is over'));
+    await expect(ended).rejects.toThrow('the episode is over');
+    expect([await other, asked]).toEqual([{ judge: 1 }, 2]);
   });
 
   it('keeps to a number of calls a minute', async () => {

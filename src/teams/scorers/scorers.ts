@@ -1,6 +1,7 @@
 /** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
 
 import { ArgumentError, DrmasError, isObject, messageOf } from '@drmas/engine/errors';
+import { contentText } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
 import type { Reward, RewardContext, RewardParts, Team } from '../team/team.js';
@@ -56,6 +57,12 @@ interface Checked extends Required<Pick<NamedScorer, 'weight'>> {
   readonly judge: Judge | undefined;
 }
 
+/** A question to a judge, by the episode that asked it first. */
+interface Asked {
+  readonly signal: AbortSignal;
+  readonly verdict: Promise<number>;
+}
+
 interface Spent {
   calls: number;
   cached: number;
@@ -105,18 +112,19 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
     throw new ArgumentError(`fromScorers: two scorers are named '${twice}'; set another \`name\``);
   const limit = pLimit(concurrency);
   const pace = paced(perMinute);
-  const verdicts = new Map<string, Promise<number>>(); // the least recent first
+  const verdicts = new Map<string | symbol, Asked>(); // the least recent first
   const scored = new WeakMap<object, { readonly parts: Promise<RewardParts>; readonly spent: Spent }>();
 
-  const judged = ({ name, calls, judge }: Checked, reading: object, signal: AbortSignal, spent: Spent) => {
+  const judged = (each: Checked, reading: object, signal: AbortSignal, spent: Spent): Promise<number> => {
+    const { name, calls, judge } = each;
     const ask = async () => scoreIn(await calls.ask(reading, signal), name);
     if (judge === undefined) return ask();
-    const key = JSON.stringify([name, reading]);
+    const key = contentText([name, reading]) ?? Symbol('a question that cannot be read'); // equal to no other
     const known = verdicts.get(key);
     if (known !== undefined) spent.cached++;
-    const verdict =
-      known ??
-      limit(() =>
+    const asked = known ?? {
+      signal,
+      verdict: limit(() =>
         pRetry(
           async () => {
             await pace(signal);
@@ -126,13 +134,18 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
           },
           { retries, signal, minTimeout: 500 },
         ),
-      );
+      ),
+    };
     verdicts.delete(key);
-    verdicts.set(key, verdict);
-    verdict.catch(() => verdicts.delete(key));
+    verdicts.set(key, asked);
     const oldest = verdicts.keys().next();
     if (verdicts.size > cache && oldest.done !== true) verdicts.delete(oldest.value);
-    return verdict;
+    return asked.verdict.catch((error: unknown) => {
+      if (verdicts.get(key) === asked) verdicts.delete(key);
+      // The episode that asked first is over, and this one is not.
+      if (asked.signal.aborted && !signal.aborted) return judged(each, reading, signal, spent);
+      throw error;
+    });
   };
 
   /** The reward and the metrics of an episode share one set of calls. A repetition after an error makes new ones. */
