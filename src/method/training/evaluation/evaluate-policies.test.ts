@@ -129,6 +129,19 @@ describe('an evaluation', () => {
     expect(majority([failed, failed, failed, right('A')])).toBe(1);
     expect(majority([failed, failed])).toBe(0);
     expect(majority([[2n, 1], [3n, 0], [2n, 1], failed])).toBe(1);
+    const found = (x: number) => new Map([['x', x]]);
+    expect(
+      majority([
+        [found(1), 0],
+        [found(2), 1],
+        [found(2), 1],
+      ]),
+    ).toBe(1);
+  });
+
+  it('gives an answer of null no vote, as `majorityAtK` does', () => {
+    const { majorityAtK } = evaluationEvent([group('one', [[null, 0], [null, 0], right('A')])], request, 0);
+    expect(majorityAtK).toBe(1);
   });
 
   it('keeps success, reward, parts and metrics apart', () => {

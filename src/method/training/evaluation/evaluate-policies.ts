@@ -3,11 +3,11 @@ import { meanResponseTokens, type Price, playedTokens, priced } from '@drmas/eng
 import { mean } from '@drmas/engine/math';
 import {
   agentReward,
+  contentText,
   type Episode,
   type EpisodeGroup,
   fieldText,
   isUnscored,
-  jsonText,
   scoredGroups,
   successOf,
   type TaskSet,
@@ -203,8 +203,8 @@ function passAt(scores: readonly (readonly number[])[]): Record<string, number> 
 }
 
 /**
- * The score of the most frequent answer; among equally frequent answers, the first. An episode without an answer has no
- * vote.
+ * The score of the most frequent answer; among equally frequent answers, the first. An episode without an answer, or
+ * with `null`, has no vote.
  */
 function majorityScore(episodes: readonly Episode[]): number {
   const votes = new Map<string, { count: number; score: number }>();
@@ -225,7 +225,7 @@ function majorityScore(episodes: readonly Episode[]): number {
  */
 function answerOf(outcome: unknown): string | undefined {
   const answer = typeof outcome === 'object' && outcome !== null && 'answer' in outcome ? outcome.answer : outcome;
-  return jsonText(answer);
+  return answer === null ? undefined : contentText(answer);
 }
 
 /** The slice of the tasks that lack a field of other tasks. */
