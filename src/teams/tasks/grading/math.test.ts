@@ -7,6 +7,17 @@ import { gradeMath } from './math.js';
 
 describe('gradeMath', () => {
   it.each([
+    [2.5e-7, '0.00000025', true],
+    ['-\\frac{1}{4000000}', -2.5e-7, true],
+    [1e21, '1000000000000000000000', true],
+    [1.5e22, 1.5e22, true],
+    [2.5e-7, '0.00000026', false],
+    [Number.NaN, '0', false],
+  ])('reads %s as its digits, beside %s', (one, other, expected) => {
+    expect([gradeMath(one, other), gradeMath(other, one)]).toEqual([expected, expected]);
+  });
+
+  it.each([
     ['07', '7'],
     ['1,234', '1234'],
     ['2,\\!000', '2000'],

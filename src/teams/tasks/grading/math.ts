@@ -38,8 +38,7 @@ export function gradeMath(
   reference: string | number | null | undefined,
 ): boolean {
   if (prediction === null || prediction === undefined || reference === null || reference === undefined) return false;
-  const answer = finalAnswer(String(prediction));
-  const target = finalAnswer(String(reference));
+  const [answer, target] = [finalAnswer(textOf(prediction)), finalAnswer(textOf(reference))];
   if (answer === '' || target === '') return false;
   if (answer === target) return true;
   if (answer.length > MAX_LENGTH || target.length > MAX_LENGTH) return false;
@@ -48,6 +47,10 @@ export function gradeMath(
   const [lower, targetLower] = [inOneCase(answer), inOneCase(target)];
   return (lower !== answer || targetLower !== target) && sameReading(lower, targetLower);
 }
+
+/** JavaScript writes a small or large number as 2.5e-7, in which a reader sees the constant e. */
+const textOf = (answer: string | number): string =>
+  typeof answer === 'string' ? answer : String(answer).replace(/e(.+)/, ' \\cdot 10^{$1}');
 
 const differ = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && one !== other;
