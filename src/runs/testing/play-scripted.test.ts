@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArgumentError, RunError } from '@drmas/engine/errors';
+import { toolFormatNames } from '@drmas/engine/tool-calls';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { digitTeam, temporaryRoot } from '../../../test/support/tiny-run.js';
@@ -58,6 +59,24 @@ describe('playScripted', () => {
     const question = 'x'.repeat(9001);
     const { outcome, score } = await playScripted(echo, { question }, ({ prompt }) => `${prompt.match(/x/g)?.length}`);
     expect([outcome, score.team]).toEqual([9001, 1]);
+  });
+
+  it.each(toolFormatNames)('writes calls of tools in the format %s, also one that is required', async (tools) => {
+    const parameters = { type: 'object', properties: { n: { type: 'number' } } };
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { caller: agent({ tools }) },
+      play: async ({ agents: { caller } }) => {
+        const choices = ['auto', 'required', { name: 'look' }] as const;
+        for (const toolChoice of choices) await caller('x', { tools: [{ name: 'look', parameters }], toolChoice });
+      },
+      reward: () => 0,
+    });
+    const line = { toolCalls: [{ name: 'look', arguments: { n: 7 } }] };
+    const { turns } = await playScripted(team, {}, { caller: [line, line, line] });
+    const calls = turns.map(({ toolCalls = [] }) => toolCalls.map((call) => [call.name, JSON.parse(call.arguments)]));
+    expect(calls).toEqual([[['look', { n: 7 }]], [['look', { n: 7 }]], [['look', { n: 7 }]]]);
+    expect(new Set(turns.map(({ text }) => text)).size).toBe(1);
   });
 
   it('fails where a text is missing, an agent is unknown or the task does not fit', async () => {

@@ -91,7 +91,7 @@ function scriptOf<A extends Agents>(team: Pick<Team<never, A>, 'agents'>, lines:
       throw new ArgumentError(`no agent '${name}'; expected one of ${Object.keys(team.agents).join(', ')}`);
   }
   const next = new Map<string, number>();
-  return ({ policy }) => {
+  return ({ policy, prompt }) => {
     const at = next.get(policy) ?? 0;
     next.set(policy, at + 1);
     const text = texts.get(policy)?.[at];
@@ -99,14 +99,24 @@ function scriptOf<A extends Agents>(team: Pick<Team<never, A>, 'agents'>, lines:
       throw new ArgumentError(
         `agent '${policy}' was called ${at + 1} times; expected at most ${at} calls, the number of its texts`,
       );
-    return typeof text === 'string' ? text : written(text, team.agents[policy]?.tools);
+    return typeof text === 'string' ? text : written(text, prompt, team.agents[policy]?.tools);
   };
 }
 
-function written({ content = '', toolCalls }: ScriptedToolCalls, format: ToolFormatName = 'plain'): string {
+function written(
+  { content = '', toolCalls }: ScriptedToolCalls,
+  prompt: string,
+  name: ToolFormatName = 'plain',
+): string {
   const calls = toolCalls.map(({ name, arguments: values }) => ({
     name,
     arguments: typeof values === 'string' ? values : JSON.stringify(values),
   }));
-  return toolFormat(format).write({ content, calls }, []);
+  const format = toolFormat(name);
+  const whole = format.write({ content, calls }, []);
+  // If the call is required, its beginning is the end of the prompt.
+  const begun = [format.opening(calls[0]?.name), format.opening(undefined)].find(
+    (beginning) => whole.startsWith(beginning) && prompt.endsWith(beginning),
+  );
+  return whole.slice(begun?.length ?? 0);
 }
