@@ -85,6 +85,16 @@ describe('comparisons of arms', () => {
     expect(differenceAt(some, own, ['a', 'b'], 0.1)).toMatchObject({ pairs: 2, verdict: 'so far' });
   });
 
+  it('claim nothing at any rate while one run is missing', () => {
+    const some = resultsOf((arm, rate, seed) =>
+      rate !== 0.1 && seed === 20 ? undefined : (arm === 'a' ? 0.5 : 0.4) + seed / 1000,
+    );
+    const text = ownRatesText(some, own).join('\n');
+    expect(differenceAt(some, own, ['a', 'b'], 0.1)).toMatchObject({ pairs: 10 });
+    expect(text).toContain('| 0.1 | so far +10.0');
+    expect(text).not.toContain('p = ');
+  });
+
   it('have a slope on the logarithm of the rate', () => {
     const growing = resultsOf((arm, rate, seed) => (arm === 'a' && rate === 0.1 ? 0.7 + (seed % 2) / 100 : 0.5));
     const { mean, pairs } = slopeOnRate(growing, own, ['a', 'b']);

@@ -130,12 +130,15 @@ export function fittedText(results: PartResults, own: OwnRates, [one, other]: Ar
 /** The claims of a part with own rates, its comparisons at equal rates and the scores of the arms, as Markdown. */
 export function ownRatesText(results: PartResults, own: OwnRates): string[] {
   const fitted = crossFitted(results, own);
+  /** The plans claim nothing before all runs are there, however many pairs there are. */
+  const shown = (comparison: Comparison): Comparison =>
+    fitted === undefined ? { ...comparison, verdict: 'so far' } : comparison;
   const named = own.primary.map((pair) => ({ pair, name: pairName(pair) }));
   const equalRates = own.rates.map((rate) => [
     String(rate),
-    ...named.map(({ pair }) => gainText(differenceAt(results, own, pair, rate))),
+    ...named.map(({ pair }) => gainText(shown(differenceAt(results, own, pair, rate)))),
   ]);
-  const slopes = named.map(({ pair }) => slopeText(slopeOnRate(results, own, pair)));
+  const slopes = named.map(({ pair }) => slopeText(shown(slopeOnRate(results, own, pair))));
   return [
     fitted === undefined
       ? 'When all runs are there, each arm gets its rate and this page gets the comparisons that the plan declares.'
