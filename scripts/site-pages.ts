@@ -36,6 +36,7 @@ const HOME: SitePage = {
   plain: '# drmas\n\n[What drmas is](about.md). [All pages](pages.md).\n',
 };
 const PROJECT = ['CONTRIBUTING.md', 'CHANGELOG.md'];
+
 /** The place of a file of the repository in the site; undefined if the site does not have it. */
 export function placeInSite(path: string): string | undefined {
   if (path === 'README.md') return 'about.md';

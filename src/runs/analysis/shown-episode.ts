@@ -31,7 +31,8 @@ export interface ShownTurn {
   /** The positions of the earlier turns in the episode whose texts the prompt contains. */
   readonly reads: readonly number[];
   readonly envStep: number | null;
-  readonly tokens: number; // 0 if its endpoint reports none
+  /** The tokens of its response; 0 if its endpoint reports none. */
+  readonly tokens: number;
   readonly valid: boolean;
   /** True if the limit of tokens ended it. */
   readonly cut: boolean;

@@ -45,7 +45,7 @@ interface NamedPrecision {
   readonly precision: Precision;
 }
 
-/** The capabilities of an engine behind a link that differ from those of the engine on this package's own kernels. */
+/** The capabilities in which an engine behind a link may differ from the engine on this package's own kernels. */
 export interface EngineTraits {
   /** The precisions of the models that will be opened. Other models are refused. Default: all. */
   readonly precisions?: readonly Precision[] | undefined;

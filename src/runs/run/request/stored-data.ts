@@ -161,7 +161,7 @@ export async function rememberTyped(overrides: readonly string[]): Promise<void>
 const rememberedAddresses = async (): Promise<string[]> =>
   (await readFile(addressFile(), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
 
-/** The texts that this user has written: those of a recipe and of the command line. */
+/** The recipe and the words of the command line that this user has written. */
 export interface OwnWords {
   readonly definition?: RecipeDefinition | undefined;
   readonly typed?: readonly string[] | undefined;
