@@ -13,6 +13,7 @@ export {
   isOfAgents,
   isUnscored,
   type LogEntry,
+  promptTokens,
   responseTokens,
   type Score,
   scoredGroups,

@@ -1,5 +1,5 @@
 /** How a foreign call of a model becomes a call of an agent. */
-import { responseTokens, type Turn } from '@drmas/engine/nouns';
+import { promptTokens, responseTokens, type Turn } from '@drmas/engine/nouns';
 import type { Ask, AskOptions } from '../../teams/index.js';
 import type { EpisodeInPlay, ForeignAskOptions } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
@@ -54,6 +54,6 @@ export function recalled({ turns }: EpisodeInPlay, id: string): Said | undefined
 const idsOf = ({ prompt, response, logprobs }: Turn) => ({ prompt, response, logprobs });
 
 const usageOf = (turn: Turn) => ({
-  promptTokens: turn.endpoint?.promptTokens ?? turn.prompt.length,
+  promptTokens: promptTokens(turn) ?? 0,
   responseTokens: responseTokens(turn) ?? 0,
 });

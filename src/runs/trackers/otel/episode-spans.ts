@@ -1,5 +1,13 @@
 import type { AnsweredTurn, BegunEpisode, CallTime, EpisodeListener, TrackedRun } from '@drmas/engine/host';
-import { type Episode, jsonText, type Message, responseTokens, successOf, type Tool } from '@drmas/engine/nouns';
+import {
+  type Episode,
+  jsonText,
+  type Message,
+  promptTokens,
+  responseTokens,
+  successOf,
+  type Tool,
+} from '@drmas/engine/nouns';
 import type * as Api from '@opentelemetry/api';
 import type { Attributes } from '@opentelemetry/api';
 
@@ -109,7 +117,7 @@ class EpisodeSpan implements EpisodeListener {
     const { texts, conversation } = this.#options;
     const part = this.#partOf(turn, start);
     part.end = Math.max(part.end, end);
-    part.read = plus(part.read, inputTokens(turn));
+    part.read = plus(part.read, promptTokens(turn));
     part.written = plus(part.written, responseTokens(turn));
     const { CLIENT, INTERNAL } = this.#api.SpanKind;
     this.#tracer
@@ -175,9 +183,6 @@ class EpisodeSpan implements EpisodeListener {
 
 const providerOf = ({ endpoint }: AnsweredTurn) => (endpoint === undefined ? 'drmas' : 'drmas.endpoint');
 
-const inputTokens = ({ prompt, endpoint }: AnsweredTurn): number | undefined =>
-  endpoint === undefined ? prompt.length : endpoint.promptTokens;
-
 /** A sum that lacks a number is not known; its attribute is left out. */
 const plus = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? undefined : a + b;
@@ -190,7 +195,7 @@ function chatAttributes(turn: AnsweredTurn, texts: boolean): Attributes {
     'gen_ai.request.temperature': turn.temperature,
     'gen_ai.response.finish_reasons': [turn.finishReason],
     ...(turn.id === undefined ? {} : { 'gen_ai.response.id': turn.id }),
-    'gen_ai.usage.input_tokens': inputTokens(turn),
+    'gen_ai.usage.input_tokens': promptTokens(turn),
     'gen_ai.usage.output_tokens': responseTokens(turn),
     'gen_ai.agent.name': turn.agent,
     'drmas.policy.version': turn.policyVersion,

@@ -193,6 +193,11 @@ export function turnText({
   return [reasoning, messageText({ content, toolCalls })].filter((part) => part !== '').join('\n');
 }
 
+/** The number of prompt tokens: the ids, or the endpoint's count, which is undefined if it reports none. */
+export function promptTokens({ prompt, endpoint }: Pick<Turn, 'prompt' | 'endpoint'>): number | undefined {
+  return endpoint === undefined ? prompt.length : endpoint.promptTokens;
+}
+
 /** The number of response tokens: the sampled ids, or the endpoint's count, which is undefined if it reports none. */
 export function responseTokens({ response, endpoint }: Pick<Turn, 'response' | 'endpoint'>): number | undefined {
   return endpoint === undefined ? response.length : endpoint.responseTokens;

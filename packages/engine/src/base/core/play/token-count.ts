@@ -1,5 +1,5 @@
 /** Tokens of playing and learning, by agent, and their cost if a policy has a price. */
-import { responseTokens, type Turn } from '../episode.js';
+import { promptTokens, responseTokens, type Turn } from '../episode.js';
 import { mean } from '../statistics.js';
 
 /** The numbers of tokens that were read, written and trained. */
@@ -23,8 +23,8 @@ export const costOf = ({ read, written, trained }: TokenCount, price: Price): nu
 
 /** The tokens that turns read and wrote. For an endpoint, the numbers that it reported; without them, 0. */
 export function playedTokens(turns: readonly Turn[]): TokenCount {
-  const read = turns.reduce((sum, { prompt, endpoint }) => sum + (endpoint?.promptTokens ?? prompt.length), 0);
-  return { read, written: turns.reduce((sum, turn) => sum + (responseTokens(turn) ?? 0), 0), trained: 0 };
+  const over = (of: (turn: Turn) => number | undefined) => turns.reduce((sum, turn) => sum + (of(turn) ?? 0), 0);
+  return { read: over(promptTokens), written: over(responseTokens), trained: 0 };
 }
 
 /** The mean number of response tokens of the turns that have one; without such turns the field is absent. */
