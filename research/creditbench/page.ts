@@ -1,7 +1,8 @@
 /** The tables of docs/creditbench.md, from the results. */
 import { mean } from '@drmas/engine/math';
 import { pairedInterval } from '../../src/runs/analysis/paired-interval.js';
-import { holm, signFlipP } from '../harness/p-values.js';
+import { signFlipP } from '../../src/runs/analysis/sign-flips.js';
+import { holm } from '../harness/p-values.js';
 import { EPISODES_MEAN, estimatorNames, LEARNING_RATE, LEVELS, OWN_MEAN, RARE_CALLER, SEEDS, STARTS } from './cells.js';
 import { decisionFamilies } from './decisions.js';
 import { STAGES } from './direct-credit.js';

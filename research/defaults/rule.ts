@@ -1,9 +1,10 @@
 /** The cells of the rule of the default, and its verdict (research/plans/defaults.md), from the stored results. */
 import { mean } from '@drmas/engine/math';
+import { signFlipP } from '../../src/runs/analysis/sign-flips.js';
 import { type Cells, trainingGains } from '../creditbench/page.js';
 import { type Comparison, compare, curveScore, LARGEST_P, lastScore, PartResults } from '../harness/analysis.js';
 import type { Part, Question } from '../harness/declaration.js';
-import { holm, signFlipP } from '../harness/p-values.js';
+import { holm } from '../harness/p-values.js';
 import type { Results } from '../harness/stored-result.js';
 
 /** The estimators that were candidates for the default. */

@@ -1,9 +1,9 @@
 /** Comparisons of variants in pairs, and gains against the probe's predictions. */
 
 import { mean, median, standardDeviation } from '@drmas/engine/math';
-import { type PairedInterval, pairedInterval } from '../../src/runs/analysis/paired-interval.js';
+import { LARGEST_P, type PairedInterval, pairedInterval } from '../../src/runs/analysis/paired-interval.js';
+import { signFlipP } from '../../src/runs/analysis/sign-flips.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
-import { signFlipP } from './p-values.js';
 import type { ProbeResult, Results, TrainResult } from './stored-result.js';
 
 /** The results of one part. */
@@ -95,8 +95,7 @@ export const curveScore = (regime: Regime, { curve }: TrainResult): number =>
 export const fall = (regime: Regime, run: TrainResult): number =>
   Math.max(...run.curve.map((point) => scoreAt(regime, point))) - lastScore(regime, run);
 
-/** The largest exact p value at which a difference is claimed. */
-export const LARGEST_P = 0.05;
+export { LARGEST_P };
 
 export interface Comparison extends PairedInterval {
   readonly pairs: number;

@@ -1,9 +1,10 @@
 /** The question of stability: gradient norms and their spikes under Dr. MAS and GRPO, in all regimes. */
 
 import { mean, median } from '@drmas/engine/math';
+import { signFlipP } from '../../src/runs/analysis/sign-flips.js';
 import { type Comparison, compare, fall, LARGEST_P, lastScore, PartResults, scoreAt } from './analysis.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
-import { holm, signFlipP } from './p-values.js';
+import { holm } from './p-values.js';
 import type { Results, TrainResult } from './stored-result.js';
 import type { Figure, Series } from './svg.js';
 import { exactText, table } from './text.js';

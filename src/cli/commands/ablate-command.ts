@@ -17,7 +17,7 @@ export const ablate = defineCommand({
   name: 'ablate',
   description: 'compare variants of a recipe over paired seeds, with intervals',
   details:
-    'trains each value of `--vary key=a,b`, or each bundle of `--variant name=key=a,other=b`, with the same seeds, and compares them pair by pair, from two pairs on with 95 % intervals. `--weights correct,attempts` trains a grid of weights for named parts of the reward and draws the Pareto front. Given its directory, it resumes an interrupted ablation',
+    'trains each value of `--vary key=a,b`, or each bundle of `--variant name=key=a,other=b`, with the same seeds, and compares them pair by pair, from two pairs on with 95 % intervals, and from six on it says whether a difference is shown. `--weights correct,attempts` trains a grid of weights for named parts of the reward and draws the Pareto front. Given its directory, it resumes an interrupted ablation',
   arguments: [argument('recipe', 'name or file; or the directory of an ablation, to resume it')],
   flags: {
     vary: repeated('key=value,value', 'values of a setting to compare; several --vary make a grid'),
@@ -27,7 +27,7 @@ export const ablate = defineCommand({
       "named parts of the team's reward, such as correct,attempts: compare a grid of their weights",
     ),
     points: integer(2, 'with --weights: points of the grid for each part (default: 5)'),
-    seeds: integer(1, 'number of pairs; pair i has seed i and warm start i (default: 5)'),
+    seeds: integer(1, 'number of pairs; pair i has seed i and warm start i (default: 6)'),
     warmStartSeed: integer(0, 'use the warm start of this seed for all pairs'),
     baseline: text('value', 'the value that the others are compared with (default: the first)'),
     set,
@@ -41,7 +41,7 @@ export const ablate = defineCommand({
     json,
   },
   examples: [
-    'drmas ablate math --vary advantage.type=grpo,grpo-turn,drmas --seeds 5',
+    'drmas ablate math --vary advantage.type=grpo,grpo-turn,drmas --seeds 10',
     'drmas ablate my-team.ts --vary advantage.type=grpo,drmas --vary training.groupSize=4,8 --seeds 3',
     'drmas ablate math --variant long=warmStart.steps=2000,training.steps=20 --variant short=warmStart.steps=1000',
     'drmas ablate math --weights correct,attempts --points 5 --seeds 5',

@@ -104,7 +104,7 @@ describe('compare', () => {
     const refused = await drmas(['compare', run, '--seed', '3'], { place: quickPlace });
     expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it resumes with its own settings/) });
     const more = await drmas(['ablate', run, '--seeds', '2', '--parallel', '1'], { place: quickPlace });
-    expect(more.out).toMatch(/drmas - grpo +\+6\.0 +\[\+6\.0, \+6\.0\] +better in 2 of 2 +higher/);
+    expect(more.out).toMatch(/drmas - grpo +\+6\.0 +\[\+6\.0, \+6\.0\] +p 0\.50 +better in 2 of 2 +too few pairs/);
     expect(existsSync(join(run, 'grpo-seed-3'))).toBe(true);
     const both = await drmas(['compare', run], { place: quickPlace });
     expect(both.out).toMatch(/^drmas ends 6\.0 points above grpo over 2 pairs, \[\+6\.0, \+6\.0\]/m);

@@ -100,7 +100,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
     onProgress: (run, progress) => reporter.progress(run, progress),
     onEnd: (run) => reporter.end(run),
     finish: (result, directory) =>
-      reporter.finish(result, nextCommands(['ablate', directory, '--seeds', '5'], ['report', directory])),
+      reporter.finish(result, nextCommands(['ablate', directory, '--seeds', '6'], ['report', directory])),
     interrupted: (next) => reporter.interrupted(next),
   };
 }

@@ -134,30 +134,36 @@ function differenceLines(
   const all = Object.values(compared).flat();
   if (all.length === 0 && !('' in compared)) return [];
   const level = all.find(({ interval }) => interval !== undefined)?.interval?.level;
-  const title = `paired differences of ${what}${level === undefined ? '' : `, with ${Math.round(100 * level)} % intervals (t over pairs)`}`;
+  const title = `paired differences of ${what}${level === undefined ? '' : `, with ${Math.round(100 * level)} % intervals (t) and exact p`}`;
   const rows = Object.entries(compared).flatMap(([name, differences]) =>
-    differences.map(({ variant, baseline, mean, interval, pairs, better, verdict }) => [
+    differences.map(({ variant, baseline, mean, interval, p, pairs, better, verdict }) => [
       `${name === '' ? '' : `${name}: `}${variant} - ${baseline}`,
       pairs === 0 ? '-' : show(mean),
       interval === undefined ? '' : `[${show(interval.low)}, ${show(interval.high)}]`,
+      p === undefined ? '' : `p ${significant(p)}`,
       `better in ${better} of ${pairs}`,
       verdicts[verdict],
     ]),
   );
-  const inside = all.some(({ verdict }) => verdict === 'inside');
+  const shown = all.filter(({ verdict }) => verdict === 'higher' || verdict === 'lower');
   return [
     ...wrap(title, width),
     ...table(rows).map((line) => `  ${line}`),
-    ...(inside ? ['inside its interval: the interval contains 0, so no difference is shown'] : []),
+    ...(all.some(({ verdict }) => verdict === 'unknown')
+      ? ['too few pairs: fewer than six cannot show a difference']
+      : []),
+    ...(shown.length > 0 && all.length > 1 ? wrap(unadjusted(all.length), width) : []),
   ];
 }
 
 const verdicts: Readonly<Record<PairedDifference['verdict'], string>> = {
   higher: 'higher',
   lower: 'lower',
-  inside: 'inside its interval',
+  inside: 'no difference shown',
   unknown: 'too few pairs',
 };
+
+const unadjusted = (count: number) => `Of ${count} such differences, one in twenty seems shown by chance.`;
 
 const signed = (digits: (value: number) => string) => (value: number) => `${value < 0 ? '' : '+'}${digits(value)}`;
 

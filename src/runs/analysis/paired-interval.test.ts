@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bandOf, pairedInterval } from './paired-interval.js';
+import type { RunSummary } from './ablation-summary.js';
+import { bandOf, pairedDifferences, pairedInterval } from './paired-interval.js';
 
 describe('pairedInterval', () => {
   /** Half the width of the interval in standard errors: the quantile itself. */
@@ -42,6 +43,39 @@ describe('pairedInterval', () => {
         expect(moved?.high).toBeCloseTo(2 * high + shift, 9);
       }),
     );
+  });
+});
+
+describe('pairedDifferences', () => {
+  const runsOf = (differences: readonly number[]) =>
+    differences.flatMap((difference, seed) =>
+      [['a', 0.5] as const, ['b', 0.5 + difference] as const].map(([variant, score]) => {
+        return { name: `${variant}-${seed}`, variant, seed, status: 'completed', score } as RunSummary;
+      }),
+    );
+  const judged = (differences: readonly number[]) => pairedDifferences(runsOf(differences), ['a', 'b'], 'a')[0];
+
+  it.each([
+    [[], 'unknown', undefined],
+    [[0.1], 'unknown', undefined],
+    [[0.1, 0.1], 'unknown', 0.5], // equal by chance, as scores of a few tasks are: the interval has no width
+    [[0.1, 0.12, 0.11, 0.1, 0.12], 'unknown', 1 / 16],
+    [[0.1, 0.1, 0.1, 0.1, 0.1, 0.1], 'higher', 1 / 32],
+    [[-0.1, -0.12, -0.11, -0.1, -0.12, -0.13], 'lower', 1 / 32],
+    [[0.3, 0.2, 0.1, 0.2, 0.3, -0.02], 'inside', 1 / 16], // its interval leaves out 0
+    [[0.3, -0.2, 0.1, -0.2, 0.3, -0.1], 'inside', 27 / 32],
+    [[0, 0, 0, 0, 0, 0], 'inside', 1],
+  ])('of %j says %s, with an exact p of %s', (differences, verdict, p) => {
+    const { p: exact, ...one } = judged(differences) ?? {};
+    expect(one).toMatchObject({ pairs: differences.length, verdict });
+    if (p === undefined) expect(exact).toBeUndefined();
+    else expect(exact).toBeCloseTo(p, 12);
+  });
+
+  it('judges more than 40 pairs, whose sign flips are too many, by the interval', () => {
+    const differences = Array.from({ length: 41 }, (_, i) => 0.1 + 0.001 * i);
+    expect(judged(differences)).toMatchObject({ pairs: 41, verdict: 'higher' });
+    expect(judged(differences)).not.toHaveProperty('p');
   });
 });
 

@@ -1,7 +1,8 @@
-/** The interval of a mean of paired differences: Student's t over the pairs. */
+/** The mean of paired differences, its interval by Student's t over the pairs, and whether it shows a difference. */
 
 import { mean, standardDeviation } from '@drmas/engine/math';
 import type { RunSummary } from './ablation-summary.js';
+import { MOST_EXACT_PAIRS, signFlipP } from './sign-flips.js';
 
 export interface PairedInterval {
   readonly mean: number;
@@ -52,6 +53,11 @@ export function within(angle: number, freedom: number): number {
   return odd ? (2 / Math.PI) * (angle + sine * sum) : sine * sum;
 }
 
+/** The largest exact p value at which a difference counts as shown. */
+export const LARGEST_P = 0.05;
+/** With fewer pairs no exact p value is that small. */
+const LEAST_PAIRS = 6;
+
 /**
  * The difference of the final score or of a metric, variant minus baseline, over the pairs in which both completed and
  * have it.
@@ -62,7 +68,16 @@ export interface PairedDifference extends PairedInterval {
   readonly pairs: number;
   /** The number of pairs in which the variant was better. */
   readonly better: number;
-  /** `inside`: the interval contains 0, so no difference was shown. `unknown`: there are fewer than two pairs. */
+  /**
+   * The exact p value of the sign-flip test, not adjusted for the number of differences. Absent for fewer
+   * than two pairs, and for more than 40.
+   */
+  readonly p?: number;
+  /**
+   * A difference is shown if the interval leaves out 0 and p is at most .05: an interval alone can have no width, since
+   * scores of a few tasks are equal by chance. `inside`: no difference was shown. `unknown`: with fewer than six pairs
+   * p is above .05 whatever the pairs are.
+   */
   readonly verdict: 'higher' | 'lower' | 'inside' | 'unknown';
 }
 
@@ -89,13 +104,16 @@ export function pairedDifferences(
         return score === undefined || other === undefined ? [] : [score - other];
       });
       const interval = pairedInterval(differences);
+      const pairs = differences.length;
+      const p = pairs < 2 || pairs > MOST_EXACT_PAIRS ? undefined : signFlipP(differences);
       return {
         variant,
         baseline,
-        pairs: differences.length,
+        pairs,
         better: differences.filter((difference) => difference > 0).length,
         ...interval,
-        verdict: verdictOf(interval),
+        ...(p === undefined ? {} : { p }),
+        verdict: pairs < LEAST_PAIRS ? 'unknown' : verdictOf(interval, p),
       };
     });
 }
@@ -111,10 +129,10 @@ export function metricDifferences(
   );
 }
 
-function verdictOf({ interval }: PairedInterval): PairedDifference['verdict'] {
-  if (interval === undefined) return 'unknown';
-  if (interval.low > 0) return 'higher';
-  return interval.high < 0 ? 'lower' : 'inside';
+function verdictOf({ interval }: PairedInterval, p = 0): PairedDifference['verdict'] {
+  const { low, high } = interval ?? { low: Number.NaN, high: Number.NaN };
+  if (p > LARGEST_P) return 'inside';
+  return low > 0 ? 'higher' : high < 0 ? 'lower' : 'inside';
 }
 
 interface BandPoint {

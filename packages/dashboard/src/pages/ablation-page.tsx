@@ -186,10 +186,10 @@ function Results({ ablation, heard }: ResultsProps) {
 
 function Difference({ difference }: { readonly difference: PairedDifference | undefined }) {
   if (difference === undefined || difference.pairs === 0) return null;
-  const { mean, interval, pairs, better } = difference;
-  const counts = `${better} of ${pairs} pairs better`;
+  const { mean, interval, p, pairs, better, verdict } = difference;
+  const counts = `${better} of ${pairs} pairs better${p === undefined ? '' : `, exact p ${significant(p)}`}`;
   if (interval === undefined) return <span title={counts}>{pointsText(mean)} (one pair)</span>;
-  const tone = interval.low > 0 ? 'gain' : interval.high < 0 ? 'loss' : '';
+  const tone = verdict === 'higher' ? 'gain' : verdict === 'lower' ? 'loss' : '';
   return (
     <span class={tone} title={counts}>
       {pointsText(mean)} [{pointsText(interval.low)}, {pointsText(interval.high)}], {pairs} pairs

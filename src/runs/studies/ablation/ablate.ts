@@ -125,7 +125,7 @@ export interface AblationResult {
  * ```ts
  * import { ablate } from 'drmas';
  *
- * const { differences } = await ablate('math', { vary: { 'advantage.type': ['grpo', 'drmas'] }, seeds: 5 });
+ * const { differences } = await ablate('math', { vary: { 'advantage.type': ['grpo', 'drmas'] }, seeds: 10 });
  * ```
  */
 export function ablate(recipe: string | RecipeDefinition, options: AblateOptions): Promise<AblationResult> {
@@ -199,7 +199,7 @@ interface Comparison {
 
 /** The runs of the options, each with its recipe. @throws RecipeError */
 function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
-  const { set = [], seeds = 5, firstSeed = 1, warmStartSeed } = options;
+  const { set = [], seeds = 6, firstSeed = 1, warmStartSeed } = options;
   const { definition, name } = loaded;
   const resolve = (overrides: readonly string[]) =>
     resolveRecipe(definition, { overrides, name, code: codeOf(loaded) });
