@@ -1,10 +1,10 @@
 import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { turns } from '../../../test/support/estimator-variants.js';
+import { turns, variants } from '../../../test/support/estimator-variants.js';
 import { estimateAdvantages } from '../../runs/composition/estimate-advantages.js';
 import { estimateStep } from './estimate.js';
-import type { Estimator } from './estimators/index.js';
+import { type Estimator, estimatorSchema } from './estimators/index.js';
 
 const turnOf = (episode: string, agent: string, reward: number, task = 'a'): TurnRecord => ({
   task,
@@ -72,6 +72,21 @@ describe("a group of one, with singleton 'ema'", () => {
   ])('%o keeps statistics of its pools', (estimator, pools) => {
     const { state } = estimateStep(first, estimator);
     expect(Object.keys(state)).toEqual(pools.flatMap((pool) => [`${pool} mean`, `${pool} variance`]));
+  });
+
+  it('and a step without a turn, such as one that a filter leaves empty, changes the state of no estimator', () => {
+    const running = variants
+      .map((variant) => estimatorSchema.safeParse({ ...variant, singleton: 'ema' }))
+      .flatMap(({ data }) => data ?? []);
+    expect(running.length).toBeGreaterThan(30);
+    for (const estimator of running) {
+      expect(estimateStep([], estimator).state).toEqual({});
+      const { state } = estimateStep(
+        first.map((turn) => ({ ...turn, length: 1 })),
+        estimator,
+      );
+      expect(estimateStep([], estimator, state).state).toEqual(state);
+    }
   });
 });
 

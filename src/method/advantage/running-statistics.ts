@@ -31,10 +31,14 @@ function runningOf(state: RunningStatistics, name: string | undefined) {
   return { mean, variance: state[`${name} variance`] ?? before };
 }
 
-/** The running statistics after a step. A mean that moves adds to the variance. */
+/**
+ * The running statistics after a step. A mean that moves adds to the variance. A group without a value in the step, such
+ * as in a step of which a filter keeps nothing, stays as it is.
+ */
 export function advanceStatistics({ values, wider, names = [] }: Members, state: RunningStatistics): RunningStatistics {
   const moments = momentsOf({ values, wider });
   const moved = names.flatMap((name, g) => {
+    if ((moments.size[g] ?? 0) === 0) return [];
     const [mean, variance] = [moments.mean[g] as number, moments.variance[g] as number];
     const { mean: old = mean, variance: spread = variance } = runningOf(state, name);
     const [kept, fresh] = [DEFAULT_DECAY, 1 - DEFAULT_DECAY];
@@ -49,7 +53,7 @@ export function advanceStatistics({ values, wider, names = [] }: Members, state:
 }
 
 function momentsOf({ values, wider }: Pick<Members, 'values' | 'wider'>) {
-  const { mean } = statisticsOf(wider, values);
+  const { size, mean } = statisticsOf(wider, values);
   const squares = values.map((value, i) => (value - (mean[wider.of[i] as number] as number)) ** 2);
-  return { mean, variance: statisticsOf(wider, squares).mean };
+  return { size, mean, variance: statisticsOf(wider, squares).mean };
 }
