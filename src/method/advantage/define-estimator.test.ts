@@ -1,3 +1,4 @@
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineEstimator } from './define-estimator.js';
@@ -76,5 +77,46 @@ describe('an estimator that keeps something from step to step', () => {
       compute: ({ rewards }) => rewards,
     });
     expect(plain.open({ type: 'plain' }).advance(batch, { steps: 2 })).toEqual({});
+  });
+});
+
+describe('an estimator of a user is refused by the turn', () => {
+  const two = new TurnBatch([1, 0].map((reward, e) => ({ ...batch.turns[e], reward, length: 2 }) as TurnRecord));
+  const place = 'turns[1] (task a, episode e1, agent solver, turn 0): the advantages by';
+  const giving = (advantages: unknown, more: object = {}) =>
+    defineEstimator({ ...texts, type: 'own', schema: {}, compute: () => advantages as number[], ...more }).open({
+      type: 'own',
+    });
+
+  it.each<[unknown, string]>([
+    [[1], "the estimator 'own' gave 1 advantages, expected one for each of 2 turns"],
+    [Float64Array.of(1, 2, 3), 'gave 3 advantages, expected one for each of 2 turns'],
+    [undefined, 'gave [object Undefined] as advantages'],
+    [Promise.resolve([1, 2]), 'gave [object Promise] as advantages'],
+    [new Map([[0, 1]]), 'gave [object Map] as advantages'],
+    [[1, Number.NaN], `${place} 'own' are NaN, expected a finite number, or a list with one for each of 2 tokens`],
+    [[1, Number.POSITIVE_INFINITY], `${place} 'own' are Infinity`],
+    [[1, '1'], `${place} 'own' are 1, expected a finite number`],
+    [[1, 1n], `${place} 'own' are 1, expected a finite number`],
+    [[1, undefined], `${place} 'own' are undefined`],
+    [[1, [1]], `${place} 'own' are [1], expected a finite number, or a list with one for each of 2 tokens`],
+    [[1, [1, 2, 3]], `${place} 'own' are [1, 2, 3]`],
+    [[1, [1, Number.NaN]], `${place} 'own' are [1, NaN]`],
+    [[1, new Array(2)], `${place} 'own' are [, ]`],
+    [[1, Float64Array.of(1, 2)], `${place} 'own' are 1,2`],
+  ])('if it gives %o', (advantages, says) => {
+    expect(() => giving(advantages).compute(two)).toThrow(says);
+  });
+
+  it('if it gives other returns or another state, and passes with a number, or one for each token', () => {
+    const good = [1, [1, 2]];
+    expect(giving(good).compute(two)).toBe(good);
+    expect(giving(Float64Array.of(1, 2)).compute(two)).toEqual(Float64Array.of(1, 2));
+    expect(() => giving(good, { returns: () => [[1, 2]] }).returns(two)).toThrow('gave 1 returns');
+    expect(() => giving(good, { returns: () => [[1, 2], [1]] }).returns(two)).toThrow("the returns by 'own' are [1]");
+    expect(() => giving(good, { advance: () => ({ seen: Number.NaN }) }).advance(two, {})).toThrow(
+      "the estimator 'own' has the state seen: NaN, expected an object with finite numbers",
+    );
+    expect(() => giving(good, { advance: () => undefined }).advance(two, {})).toThrow('has the state undefined');
   });
 });

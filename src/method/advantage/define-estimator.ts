@@ -2,7 +2,8 @@
  * The declaration of an estimator. Its file contains everything that recipes, checks, laws, studies and documents need.
  */
 
-import { parseSpec } from '@drmas/engine/errors';
+import { ArgumentError, isObject, parseSpec } from '@drmas/engine/errors';
+import type { TurnRecord } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { type Settings, settingsSchema } from './named-choices.js';
 import { advanceNormalise, hasScoresOf, normalise, type Rule } from './normalise.js';
@@ -126,7 +127,7 @@ export interface OpenEstimator {
   readonly unused: readonly string[];
   /**
    * Computes the advantages of a step that begins with `state`. Does not change `state`.
-   * @throws ArgumentError with the turn that lacks an input of the estimator
+   * @throws ArgumentError with the turn that lacks an input of the estimator, or that gets no finite number
    */
   compute(batch: TurnBatch, state?: EstimatorState): Advantages;
   /** The state that the step after this one begins with. */
@@ -196,6 +197,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         const given = JSON.stringify(choices[name as keyof typeof choices]);
         return choice !== undefined && given !== JSON.stringify(choice.safeParse(undefined).data);
       };
+      const advantagesOf = { type, what: 'advantages' } as const;
       return {
         type,
         traits,
@@ -207,19 +209,74 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         unused: unused.filter(isSet),
         compute(turns, state = {}) {
           const batch = turns.sharing(settings.shareStatistics);
-          if ('compute' in declaration) return declaration.compute(batch, choices, settings, state);
+          if ('compute' in declaration)
+            return checkedNumbers(advantagesOf, turns, declaration.compute(batch, choices, settings, state));
           const advantages = normalise(batch, declaration.rule(choices), settings, state);
-          return declaration.after === undefined ? advantages : declaration.after(batch, advantages);
+          return declaration.after === undefined
+            ? advantages
+            : checkedNumbers(advantagesOf, turns, declaration.after(batch, advantages));
         },
         advance(turns, state) {
           const batch = turns.sharing(settings.shareStatistics);
           if (!('compute' in declaration)) return advanceNormalise(batch, declaration.rule(choices), settings, state);
-          return declaration.advance === undefined ? {} : declaration.advance(batch, choices, state);
+          return declaration.advance === undefined
+            ? {}
+            : checkedState(type, declaration.advance(batch, choices, state));
         },
-        returns: (batch) => declaration.returns?.(batch, choices),
+        returns(batch) {
+          const returns = declaration.returns?.(batch, choices);
+          return returns && checkedNumbers({ type, what: 'returns' }, batch, returns);
+        },
       };
     },
   };
+}
+
+/**
+ * The numbers that a computation gave the turns. A user may have written it, and a number that is missing, or that is
+ * none, would reach the weights.
+ * @throws ArgumentError unless each turn has a finite number or one for each of its tokens; returns are of tokens alone
+ */
+function checkedNumbers<Computed extends Advantages>(
+  { type, what }: { readonly type: string; readonly what: 'advantages' | 'returns' },
+  batch: TurnBatch,
+  computed: Computed,
+): Computed {
+  const { turns } = batch;
+  const count = isList(computed)
+    ? `${computed.length} ${what}`
+    : `${Object.prototype.toString.call(computed)} as ${what}`;
+  if (!isList(computed) || computed.length !== turns.length)
+    throw new ArgumentError(`the estimator '${type}' gave ${count}, expected one for each of ${turns.length} turns`);
+  for (let i = 0; i < turns.length; i++) {
+    const given: unknown = computed[i];
+    if (what === 'advantages' && Number.isFinite(given)) continue;
+    const { tokenRewards, length = tokenRewards?.length } = turns[i] as TurnRecord;
+    if (areNumbers(given, length)) continue;
+    const expected = `${what === 'advantages' ? 'a finite number, or ' : ''}a list with one for each`;
+    throw new ArgumentError(
+      `${batch.nameOf(i)}: the ${what} by '${type}' are ${Array.isArray(given) ? `[${given.join(', ')}]` : given}, ` +
+        `expected ${expected}${length === undefined ? ' token' : ` of ${length} tokens`}`,
+    );
+  }
+  return computed;
+}
+
+const isList = (value: unknown): value is ArrayLike<unknown> =>
+  Array.isArray(value) || (ArrayBuffer.isView(value) && 'length' in value);
+
+function areNumbers(value: unknown, length: number | undefined): boolean {
+  if (!Array.isArray(value) || value.length !== (length ?? value.length)) return false;
+  for (let t = 0; t < value.length; t++) if (!Number.isFinite(value[t])) return false; // `every` would skip holes
+  return true;
+}
+
+/** @throws ArgumentError for a state that a checkpoint cannot keep */
+function checkedState(type: string, state: EstimatorState): EstimatorState {
+  const odd = isObject(state) && Object.entries(state).find(([, number]) => !Number.isFinite(number));
+  if (odd === undefined) return state;
+  const has = odd === false ? String(state) : `${odd[0]}: ${odd[1]}`;
+  throw new ArgumentError(`the estimator '${type}' has the state ${has}, expected an object with finite numbers`);
 }
 
 /** The laws of a rule: a mean removes an added constant, and a division by a spread removes the scale. */
