@@ -42,12 +42,14 @@ export interface StepEstimate {
 
 /**
  * @param state The state after the previous step; empty before the first step
+ * @param others The outcomes of the step's episodes without a turn that trains
  * @throws ArgumentError as `estimateAdvantages`
  */
 export function estimateStep(
   turns: readonly TurnRecord[],
   estimator: Estimator | OpenEstimator,
   state: EstimatorState = {},
+  others: readonly number[] = [],
 ): StepEstimate {
   const batch = new TurnBatch(turns);
   const open = 'compute' in estimator ? estimator : openEstimator(estimator);
@@ -56,7 +58,7 @@ export function estimateStep(
     returns: open.returns(batch),
     inflation: predictedInflation(batch, open),
     ownShare: ownShares(batch, open),
-    calls: agentCalls(batch),
+    calls: agentCalls(batch, others),
     state: open.advance(batch, state),
   };
 }

@@ -1,3 +1,4 @@
+import { mean } from '@drmas/engine/math';
 import { parentsOf, statisticsOf, within } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
@@ -17,11 +18,12 @@ export interface AgentCalls {
 /**
  * The calls of every agent of a batch. The outcome of an episode is the outcome of its turns. If a turn has no outcome,
  * it is the mean of the turns' rewards.
+ * @param others The outcomes of the episodes without a turn in the batch, in which only frozen agents acted
  */
-export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
+export function agentCalls(batch: TurnBatch, others: readonly number[] = []): Record<string, AgentCalls> {
   const { agents, episodes, turns } = batch;
   const outcomes = batch.episodeScores(turns.every(({ outcome }) => outcome !== undefined) ? 'outcome' : 'mean');
-  const overall = outcomes.reduce((sum, outcome) => sum + outcome, 0) / outcomes.length;
+  const overall = mean([...outcomes, ...others]);
   const called = within(agents, episodes);
   const counts = new Float64Array(agents.count);
   const sums = new Float64Array(agents.count);
@@ -35,7 +37,7 @@ export function agentCalls(batch: TurnBatch): Record<string, AgentCalls> {
   }
   const alone = aloneShares(batch);
   return batch.byAgent((k) => ({
-    share: (counts[k] as number) / episodes.count,
+    share: (counts[k] as number) / (episodes.count + others.length),
     success: (sums[k] as number) / (counts[k] as number),
     overall,
     alone: alone[k] as number,

@@ -45,6 +45,21 @@ it('finds the chains of turns, and the reward of each chain', () => {
   });
 });
 
+it('counts the calls of an agent over all episodes, also over those in which only frozen agents act', () => {
+  const frozen = { agent: 'router', frozen: true } as const;
+  const group = {
+    task: { id: 'a', data: {} },
+    episodes: [
+      episode('a', 0, { team: 1 }, [frozen, solver, solver]),
+      episode('a', 1, { team: 0 }, [frozen, solver]),
+      episode('a', 2, { team: 1 }, [frozen]),
+      episode('a', 3, { team: 1 }, []),
+    ],
+  };
+  const { calls } = advantagesOf([group], { type: 'drmas' });
+  expect(calls).toEqual({ solver: { share: 0.5, success: 0.5, overall: 0.75, alone: 0 } });
+});
+
 describe('the steps that a team names', () => {
   const paid = { penalty: 0.25, stepReward: 0.5 };
   const recordsOf = (turns: readonly Partial<Turn>[]) =>

@@ -82,7 +82,8 @@ export function stepAdvantages(
     agentStepReward: agentStepRewards.get(episode)?.get(turn.agent)?.get(stepOf(turn)) as number,
     ...numbersOf(signals.get(turn)),
   }));
-  const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before);
+  const others = episodes.filter((episode) => trainedTurns(episode).length === 0).map(({ score }) => score.team);
+  const { advantages, returns, inflation, ownShare, calls, state } = estimateStep(records, estimator, before, others);
   const turns = pairs.map(({ episode, turn }, i) => ({
     episode,
     turn,
