@@ -66,6 +66,10 @@ const byTask = <T>(items: readonly T[], taskOf: (item: T) => string): readonly (
 const partOf = (episodes: readonly Episode[], name: string) =>
   average(episodes.map(({ score }) => score.parts[name] ?? 0));
 
+/** A failed episode earns an agent nothing for the parts of its reward. */
+const partsOfAgent = ({ failure, score }: Episode, agent: string) =>
+  failure === undefined ? score.agentParts?.[agent] : {};
+
 type Row = (of: Counted, match: readonly string[]) => number | undefined;
 
 /** Each number of a step's event by its path, counted by hand. */
@@ -114,8 +118,8 @@ const ofSteps: readonly (readonly [RegExp, Row])[] = [
   [
     /^agents\.(\w+)\.parts\.(\w+)$/,
     ({ learnt }, [agent = '', part = '']) => {
-      const named = learnt.map(({ score }) => score.agentParts?.[agent]).filter((parts) => parts !== undefined);
-      return average(named.map((parts) => parts[part] ?? 0));
+      const of = learnt.map((each) => partsOfAgent(each, agent)).filter((parts) => parts !== undefined);
+      return average(of.map((parts) => parts[part] ?? 0));
     },
   ],
   [/^agents\.(\w+)\.calls\.share$/, ({ kept }, [agent = '']) => share(kept, (each) => calls(each, agent))],
@@ -284,6 +288,14 @@ const ofEvaluations: typeof ofSteps = [
   [/^averageAtK$|^passAt\.1$/, ({ judged }) => meanOverTasks(judged, solved)],
   [/^passAtK$/, ({ judged }) => average(perTask(judged, solved).map((values) => Math.max(...values)))],
   [/^reward$/, ({ judged }) => meanOverTasks(judged, ({ score }) => score.team)],
+  [/^parts\.(\w+)$/, ({ judged }, [part = '']) => meanOverTasks(judged, ({ score }) => score.parts[part] ?? 0)],
+  [
+    /^agents\.(\w+)\.parts\.(\w+)$/,
+    ({ judged }, [agent = '', part = '']) => {
+      const of = judged.filter((each) => partsOfAgent(each, agent) !== undefined);
+      return meanOverTasks(of, (each) => partsOfAgent(each, agent)?.[part] ?? 0);
+    },
+  ],
   [/^failed$/, ({ judged }) => judged.filter(({ failure }) => failure !== undefined).length],
   [/^unscored$/, ({ all, judged }) => all.length - judged.length],
   [/^episodes$/, ({ all }) => all.length],
@@ -292,9 +304,7 @@ const ofEvaluations: typeof ofSteps = [
     /^agents\.(\w+)\.reward$/,
     ({ judged }, [agent = '']) => meanOverTasks(judged, ({ score }) => score.agents[agent] ?? score.team),
   ],
-  ...ofSteps.filter(([pattern]) =>
-    /agents.*(turns|invalid|responseTokens|tokens|parts)|\^(parts|metrics)/.test(`${pattern}`),
-  ),
+  ...ofSteps.filter(([pattern]) => /agents.*(turns|invalid|responseTokens|tokens)|\^metrics/.test(`${pattern}`)),
 ];
 const elsewhereInEvaluations: typeof elsewhere = [
   [/^(step|samples|seconds)$/, 'the request, and what the clock says'],
@@ -309,17 +319,16 @@ const ofProbes: typeof ofSteps = [
   [/^success\.mean$/, ({ judged }) => meanOverTasks(judged, solved)],
   [/^best$/, ({ judged }) => average(perTask(judged, solved).map((values) => Math.max(...values)))],
   [/^reward$/, ({ judged }) => meanOverTasks(judged, ({ score }) => score.team)],
-  [/^parts\.(\w+)$/, ({ judged }, [part = '']) => partOf(judged, part)],
   [
     /^ownRewards\.(\w+)$/,
-    ({ judged }, [agent = '']) => average(judged.map(({ score }) => score.agents[agent] ?? score.team)),
+    ({ judged }, [agent = '']) => meanOverTasks(judged, ({ score }) => score.agents[agent] ?? score.team),
   ],
   [/^failures\.(.+)$/, ({ all }, [reason]) => all.filter(({ failure }) => failure?.reason === reason).length],
   [
     /^agents\.(\w+)\.cut$/,
     ({ all }, [agent = '']) => share(turnsOf(all, agent), ({ turn }) => turn.finishReason === 'length'),
   ],
-  ...ofEvaluations.filter(([pattern]) => /callsPerEpisode/.test(`${pattern}`)),
+  ...ofEvaluations.filter(([pattern]) => /callsPerEpisode|\^parts/.test(`${pattern}`)),
   ...ofSteps.filter(([pattern]) => /agents.*(turns|invalid|responseTokens|reward(Mean|Std)|calls)/.test(`${pattern}`)),
 ];
 const elsewhereInProbes: typeof elsewhere = [

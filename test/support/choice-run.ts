@@ -41,13 +41,15 @@ export interface GameRules {
 const WORTH = { a: 1, b: 0.5, c: 0, x: 0 } as const;
 const worth = (shown: Shown) => WORTH[shown ?? 'x'];
 
-/** Named parts of the team, a reward of the second player's own, and rewards of single turns. */
+/** Named parts of the team, a reward of the second player's own with named parts, and rewards of single turns. */
 export const richReward = (rounds: readonly Round[]): Reward => ({
   team: {
     correct: Number(rounds.every(({ first, second }) => first === second)),
     style: rounds.reduce((sum, { first }) => sum + worth(first), 0) / 4,
   },
-  agents: { second: rounds.reduce((sum, { second }) => sum + worth(second), 0) / 3 },
+  agents: {
+    second: { shown: rounds.reduce((sum, { second }) => sum + worth(second), 0) / 3, played: rounds.length / 8 },
+  },
   turns: rounds.map(({ second }, i) => ({ turn: 2 * i + 1, value: worth(second) / 8 })),
 });
 

@@ -102,7 +102,6 @@ export function evaluationEvent(
     }),
   );
   const ofBenchmarks = Object.values(slices[BENCHMARK] ?? {});
-  const episodes = groups.flatMap((group) => group.episodes);
   const all = played.flatMap((group) => group.episodes);
   const unscored = all.filter(isUnscored).length;
   const failed = all.filter(({ failure }) => failure !== undefined).length - unscored;
@@ -118,7 +117,7 @@ export function evaluationEvent(
     ...(unscored === 0 ? {} : { unscored, episodes: all.length }),
     tasks: groups.length,
     ...(groups.length === 0 ? {} : { ...scoresOf(groups, level), ...rewardOf(rewards, level) }),
-    ...namedMeans(episodes),
+    ...namedMeans(groups.map(({ episodes }) => episodes)),
     agents,
     ...(costs.length > 0 && { cost: costs.reduce((sum, cost) => sum + cost, 0) }),
     ...(by.length > 0 && groups.length > 0 && { slices }),
@@ -156,7 +155,10 @@ function agentEvaluations(
           ...meanResponseTokens(ofAgent),
           ...priced(playedTokens(ofAgent), prices[agent]),
           ...rewardOf(rewards, level),
-          ...agentPartMeans(episodes, agent),
+          ...agentPartMeans(
+            groups.map(({ episodes }) => episodes),
+            agent,
+          ),
         },
       ];
     }),

@@ -1,5 +1,6 @@
 /** Recorders: each writes a part of a step's event. */
 
+import { ownValue } from '@drmas/engine/errors';
 import type { AgentStep, Step } from '@drmas/engine/events';
 import type { Spending } from '@drmas/engine/host';
 import { mean, meansByKey } from '@drmas/engine/math';
@@ -53,23 +54,38 @@ export function recordAll<Subject, Part extends object>(
 
 type NamedNumbers = Readonly<Record<string, number>>;
 
-/** The means of the team's parts and metrics. Each field is absent if no episode has any. */
-export function namedMeans(episodes: readonly Episode[]): Pick<Step, 'parts' | 'metrics'> {
-  const parts = episodes.map(({ score }) => score.parts);
-  const metrics = episodes.map(({ score }) => score.metrics ?? {});
+/**
+ * The means of the team's parts and metrics. Each field is absent if no episode has any.
+ * @param groups The episodes by what counts once in the mean reward, so that the means of parts sum to it: the tasks of
+ *   an evaluation, or all episodes of a step together
+ */
+export function namedMeans(groups: readonly (readonly Episode[])[]): Pick<Step, 'parts' | 'metrics'> {
+  const parts = groups.map((episodes) => episodes.map(({ score }) => score.parts));
+  const metrics = groups.flat().map(({ score }) => score.metrics ?? {});
   return { ...presentAs('parts', partMeans(parts)), ...presentAs('metrics', meansByKey(metrics)) };
 }
 
-/** The means of the parts of an agent's reward, over the episodes in which it has any. Absent if no episode has any. */
-export function agentPartMeans(episodes: readonly Episode[], agent: string): Pick<AgentStep, 'parts'> {
-  const parts = episodes.map(({ score }) => score.agentParts?.[agent]).filter((named) => named !== undefined);
+/**
+ * The means of the parts of an agent's reward, over the episodes in which it has any, and over the failed ones, in which
+ * it earns nothing for them. Absent if no episode has any.
+ * @param groups As for `namedMeans`
+ */
+export function agentPartMeans(groups: readonly (readonly Episode[])[], agent: string): Pick<AgentStep, 'parts'> {
+  const parts = groups.map((episodes) =>
+    episodes
+      .map(({ failure, score }) => (failure === undefined ? score.agentParts?.[agent] : {}))
+      .filter((named) => named !== undefined),
+  );
   return presentAs('parts', partMeans(parts));
 }
 
-/** A missing part counts as 0, as in the reward, so that the means sum to the mean reward. */
-function partMeans(parts: readonly NamedNumbers[]): NamedNumbers {
-  const names = [...new Set(parts.flatMap(Object.keys))].sort();
-  return Object.fromEntries(names.map((name) => [name, mean(parts.map((named) => named[name] ?? 0))]));
+/** A missing part counts as 0, as in the reward. */
+function partMeans(groups: readonly (readonly NamedNumbers[])[]): NamedNumbers {
+  const named = groups.filter(({ length }) => length > 0);
+  const names = [...new Set(named.flat().flatMap(Object.keys))].sort();
+  return Object.fromEntries(
+    names.map((name) => [name, mean(named.map((parts) => mean(parts.map((of) => ownValue(of, name) ?? 0))))]),
+  );
 }
 
 function presentAs<Key extends string>(key: Key, means: NamedNumbers): { readonly [K in Key]?: NamedNumbers } {

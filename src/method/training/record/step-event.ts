@@ -101,7 +101,7 @@ const agentRecorders: Readonly<Record<string, AgentRecorder>> = {
   texts: ({ written, context }) => textMeasures(written, context),
   lossTerms,
   lossMetrics,
-  parts: ({ episodes, agent }) => agentPartMeans(episodes, agent),
+  parts: ({ episodes, agent }) => agentPartMeans([episodes], agent),
   chains,
   inflation,
   spending: ({ spending, agent }) => ({ ...spending[agent] }),
@@ -273,7 +273,7 @@ function rewards({ played }: RecordedStep): Partial<Step> {
   return {
     reward: { mean: mean(earned), std: standardDeviation(earned) },
     success: mean(judged.map(successOf)),
-    ...namedMeans(judged),
+    ...namedMeans([judged]),
   };
 }
 

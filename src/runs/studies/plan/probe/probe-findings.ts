@@ -141,10 +141,13 @@ export function probeFindings(
     ...(episodes.some(({ score }) => score.metrics !== undefined)
       ? { metrics: meansByKey(episodes.map(({ score }) => score.metrics ?? {})) }
       : {}),
-    parts: namedMeans(judged).parts ?? {},
+    parts: namedMeans(scored.map((group) => group.episodes)).parts ?? {},
     ownRewards: Object.fromEntries(
       // In an episode that fails, such an agent earns what the team earns.
-      rewarded.map((agent) => [agent, mean(judged.map((episode) => agentReward(episode, agent)))]),
+      rewarded.map((agent) => [
+        agent,
+        mean(scored.map((group) => mean(group.episodes.map((episode) => agentReward(episode, agent))))),
+      ]),
     ),
     failures: counted(episodes.flatMap(({ failure }) => failure?.reason ?? [])),
   };
