@@ -287,6 +287,18 @@ describe('shrinkage', () => {
 });
 
 describe('gdpo', () => {
+  it('takes a part that only some turns have for 0 in the others, whatever its name', () => {
+    const advantagesFor = (name: string) =>
+      [true, false].map((byAgent) => {
+        const turnOf = (episode: number, parts: Record<string, number>) => {
+          const reward = Object.values(parts).reduce((sum, part) => sum + part, 0);
+          return { task: 'a', episode: `e${episode}`, agent: 'solver', turn: 0, reward, parts };
+        };
+        return flat([turnOf(0, { [name]: 1 }), turnOf(1, {}), turnOf(2, { other: 1 })], { type: 'gdpo', byAgent });
+      });
+    expect(advantagesFor('constructor')).toEqual(advantagesFor('built'));
+  });
+
   it('without parts is grpo, by agent drmas, normalised over the step', () => {
     fc.assert(
       fc.property(turns, (records) => {

@@ -173,5 +173,6 @@ describe('weights of the parts of a reward', () => {
     const score: Score = scoreOf({ correct: 1 }, []);
     expect(missingParts([{ score }], { correct: 0.5, corect: 0.5 })).toEqual(['corect']);
     expect(missingParts([{ score }])).toEqual([]);
+    expect(missingParts([{ score }], { constructor: 0.5 })).toEqual(['constructor']);
   });
 });

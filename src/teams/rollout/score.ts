@@ -212,5 +212,7 @@ export function missingParts(
 ): string[] {
   const partsOf = ({ parts, agentParts = {} }: Score) =>
     whose === 'team' ? [parts] : [parts, ...Object.values(agentParts)];
-  return Object.keys(weights).filter((name) => !episodes.some(({ score }) => partsOf(score).some((of) => name in of)));
+  return Object.keys(weights).filter(
+    (name) => !episodes.some(({ score }) => partsOf(score).some((of) => Object.hasOwn(of, name))),
+  );
 }

@@ -71,6 +71,6 @@ function partsOf(batch: TurnBatch): { readonly name: string; readonly values: Fl
   const names = new Set(batch.turns.flatMap(({ parts = {} }) => Object.keys(parts)));
   return [...names].sort().map((name) => ({
     name,
-    values: batch.numbers(`the part '${name}'`, ({ parts }) => parts?.[name] ?? 0),
+    values: batch.numbers(`the part '${name}'`, ({ parts = {} }) => ownValue(parts, name) ?? 0),
   }));
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mean, median, standardDeviation } from './statistics.js';
+import { mean, meansByKey, median, standardDeviation } from './statistics.js';
 
 describe('statistics', () => {
   it('has known values', () => {
@@ -12,6 +12,10 @@ describe('statistics', () => {
 
   it('is 0 for an empty list', () => {
     expect([mean([]), standardDeviation([]), standardDeviation([7]), median([])]).toEqual([0, 0, 0, 0]);
+  });
+
+  it('has the mean of each key over the records that have it, also of a name that each object has', () => {
+    expect(meansByKey([{ toString: 2, a: 1 }, { a: 3, valueOf: 4 }, {}])).toEqual({ a: 2, toString: 2, valueOf: 4 });
   });
 
   it('leaves its input alone and sorts numbers as numbers', () => {

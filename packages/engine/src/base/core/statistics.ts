@@ -1,5 +1,5 @@
 /** Small statistics. Sums run in order, in double precision. */
-import { assertSameShape } from './validation/objects.js';
+import { assertSameShape, ownValue } from './validation/objects.js';
 
 /** The arithmetic mean; 0 for an empty list. */
 export function mean(values: ArrayLike<number>): number {
@@ -43,7 +43,7 @@ export function standardDeviation(values: ArrayLike<number>): number {
 /** The mean of every key over the records that have it; keys in the order of letters. */
 export function meansByKey(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const keys = [...new Set(records.flatMap(Object.keys))].sort();
-  return Object.fromEntries(keys.map((key) => [key, mean(records.flatMap((record) => record[key] ?? []))]));
+  return Object.fromEntries(keys.map((key) => [key, mean(records.flatMap((record) => ownValue(record, key) ?? []))]));
 }
 
 /** The values that are finite numbers: averages of gradient norms leave out steps whose norm is NaN or infinite. */
