@@ -87,6 +87,12 @@ describe('an adaptive coefficient', () => {
     expect(again.of(solver)).toBe(coefficients.of(solver));
     expect(again.of(verifier)).toBe(0.5);
   });
+
+  it('gives way to a fixed one with which a run resumes', () => {
+    const { policies } = tinyRecipe({ policies: { solver: { kl: { coefficient: 5, in: 'loss' } } } });
+    const resumed = new KlCoefficients({ solver: 0.25 });
+    expect(resumed.of({ name: 'solver', kl: policies.solver?.kl })).toBe(5);
+  });
 });
 
 describe('distillation from a teacher', () => {

@@ -23,8 +23,10 @@ export class KlCoefficients {
     return Object.fromEntries(this.#values);
   }
 
+  /** A fixed coefficient is the recipe's, also if a run resumes with it after a controller has changed another. */
   of({ name, kl }: Held): number {
-    return this.#values.get(name) ?? kl?.coefficient ?? 0;
+    const changed = kl?.controller?.type === 'adaptive' ? this.#values.get(name) : undefined;
+    return changed ?? kl?.coefficient ?? 0;
   }
 
   observe(learner: Held, kl: number, turns: number): void {
