@@ -40,6 +40,16 @@ it('takes no norm of a step without learning for the first norm of an agent', ()
   }
 });
 
+it('takes the entropy of all turns, not of those that an update learns from', () => {
+  const ofUpdates = (n: number) => (n <= 5 ? 3 : 0.01);
+  const moved = (sampledEntropy: (n: number) => number) =>
+    firstCrossings(steps(30, (n) => ({ verifier: { entropy: ofUpdates(n), sampledEntropy: sampledEntropy(n) } }))).map(
+      ({ sign }) => sign,
+    );
+  expect(moved(() => 3)).toEqual([]);
+  expect(moved(ofUpdates)).toEqual(['entropy']);
+});
+
 it('orders first crossings by their steps, and names the agent with the first trouble', () => {
   const crossings = firstCrossings(
     steps(40, (n) => ({

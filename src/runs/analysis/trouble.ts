@@ -13,7 +13,10 @@ const SMALLEST_NORM = 0.1;
 
 /** Means of measurements. NaN if no step has it, so that no comparison holds. */
 type StepReading = Readonly<
-  Record<'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'invalid', number>
+  Record<
+    'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'sampledEntropy' | 'invalid',
+    number
+  >
 >;
 
 export type TroubleSign = 'norm' | 'advantage' | 'entropy' | 'invalid' | 'reward';
@@ -45,9 +48,10 @@ const RULES: readonly TroubleRule[] = [
   },
   {
     sign: 'entropy',
-    reading: 'entropy',
+    // Of all turns. The entropy of an update is of the turns that differ from their siblings.
+    reading: 'sampledEntropy',
     words: 'entropy',
-    crossed: (first, now) => now.entropy < 0.1 * first.entropy,
+    crossed: (first, now) => now.sampledEntropy < 0.1 * first.sampledEntropy,
     excused: true,
   },
   {
@@ -286,6 +290,9 @@ function averaged(readings: readonly Pick<AgentStep, keyof StepReading>[]): Step
     gradientNorm: of('gradientNorm', learning),
     maxAbsAdvantage: of('maxAbsAdvantage', learning),
     entropy: of('entropy'),
+    sampledEntropy: meanOfFinite(
+      readings.flatMap(({ sampledEntropy, entropy = Number.NaN }) => sampledEntropy ?? entropy),
+    ),
     invalid: of('invalid'),
   };
 }
