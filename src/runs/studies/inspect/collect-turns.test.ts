@@ -30,11 +30,38 @@ describe('layouts that are recognised', () => {
       turns: [turn],
     };
     const failure = { reason: 'timeout', message: '' };
-    const log = await collectLog([await file(lines(episode, { ...episode, sample: 1, failure }))]);
+    const { advantage: _, ...untaught } = turn;
+    const left = { ...episode, sample: 1, failure, turns: [untaught] };
+    const log = await collectLog([await file(lines(episode, left))]);
     expect(log.layout).toBe('drmas episodes');
     expect(log.batch.turns).toEqual([{ task: 't', episode: '0', agent: 'solver', turn: 0, reward: 0.9, outcome: 1 }]);
     expect([...log.penalties]).toEqual([0.1]);
     expect(Array.from(log.logged ?? [])).toEqual([1.5]);
+  });
+
+  it('our own episodes: failed ones that policies learn from', async () => {
+    const turn = { agent: 'solver', turn: 0, penalty: 0, reward: 0 };
+    const frozen = { ...turn, frozen: true };
+    const failed = (sample: number, failure: object, turns: readonly object[] = [turn]) => ({
+      task: { id: 't', data: {} },
+      sample,
+      score: { team: 0, agents: {}, parts: {} },
+      failure: { message: '', ...failure },
+      turns,
+    });
+    const log = await collectLog([
+      await file(
+        lines(
+          failed(0, { reason: 'invalid-output' }),
+          failed(1, { reason: 'too-many-turns' }),
+          failed(2, { reason: 'overlong', scoring: true }),
+          failed(3, { reason: 'overlong' }, [frozen]),
+          failed(4, { reason: 'reward' }),
+          failed(5, { reason: 'timeout' }, [{ ...turn, advantage: -1 }]), // training.failedEpisodes was zero
+        ),
+      ),
+    ]);
+    expect(log.batch.turns.map(({ episode }) => episode)).toEqual(['0', '1', '5']);
   });
 
   it('verl: the input names the task, and the step separates groups', async () => {

@@ -1,4 +1,5 @@
 import { isObject, LogError } from '@drmas/engine/errors';
+import { type Episode, isLesson } from '@drmas/engine/nouns';
 import { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, rowsAt } from '../../../method/store.js';
 
 /** One call of one agent in a log. */
@@ -61,14 +62,15 @@ const episodes: Layout & { fits(row: LogRow): boolean } = {
   notices: [],
   fits: (row) => isObject(row.task) && isObject(row.score) && Array.isArray(row.turns),
   read(row, place, take) {
-    if (row.failure !== undefined) return; // excluded from learning by default
+    const turns = rowsAt(row, 'turns', place);
+    if (row.failure !== undefined && !teaches(row.failure, turns)) return;
     const shared = {
       step: '',
       task: nameAt(row, 'task.id', place),
       episode: nameAt(row, 'sample', place),
       outcome: numberAt(row, 'score.team', place),
     };
-    for (const turn of rowsAt(row, 'turns', place)) {
+    for (const turn of turns) {
       if (turn.frozen === true) continue; // estimators ignore it
       const penalty = numberAt(turn, 'penalty', place);
       const { advantage } = turn;
@@ -83,6 +85,10 @@ const episodes: Layout & { fits(row: LogRow): boolean } = {
     }
   },
 };
+
+/** Whether policies learn from a failed episode: by default if the agents' texts caused the failure. */
+const teaches = (failure: unknown, turns: readonly LogRow[]): boolean =>
+  isLesson({ failure, turns } as unknown as Episode) || turns.some(({ advantage }) => advantage !== undefined);
 
 /**
  * rLLM's episode logger: one JSON document an episode below `train_step_N_epoch_M/`; each trajectory is one agent's,
