@@ -17,6 +17,18 @@ describe('the headline of a run', () => {
     ['a part `correct`', [at(0, 0.2, { correct: 0, short: 0.2 })], false, 'score'],
     ['a reward of 0 with a cost of calls', [at(0, -0.1, { outcome: 0, calls: -0.1 })], false, 'score'],
     ['a continuous reward with a cost of calls', [at(0, 0.1, { outcome: 0.2, calls: -0.1 })], false, 'reward'],
+    [
+      'named parts with a cost of calls',
+      [at(0, 0.3, { calls: -0.1, quality: 0.4 }), at(0, 0.5, { calls: -0.1, quality: 0.6 })],
+      false,
+      'reward',
+    ],
+    [
+      'named parts of a reward of 0 and 1, which add up with rounding',
+      [at(0.3, 0.2, { calls: -0.1, one: 0.1, two: 0.1, three: 0.1 })],
+      false,
+      'score',
+    ],
     ['a log that does not know', [at(0, 0.2)], undefined, 'score'],
     ['no evaluation', [], false, 'score'],
   ])('of %s', (_, evaluations, saysSuccess, headline) => {

@@ -1,6 +1,7 @@
 /** The event of an evaluation: the scores on held-out tasks. */
 
 import type { TokenCount } from './play/token-count.js';
+import { differ } from './statistics.js';
 
 /** A confidence interval of a mean, in the unit of the mean. */
 export interface Interval {
@@ -106,14 +107,15 @@ export function headlineOf(evaluations: readonly Scored[], saysSuccess: boolean 
   const [first] = evaluations;
   if (saysSuccess !== false || first === undefined) return 'score';
   const isFlat = evaluations.every(({ averageAtK }) => averageAtK === first.averageAtK);
-  const differs = evaluations.some((event) => rewardOf(event) !== event.averageAtK);
+  const differs = evaluations.some((event) => differ(rewardOf(event), event.averageAtK));
   return isFlat && differs && !evaluations.some(({ parts = {} }) => 'correct' in parts) ? 'reward' : 'score';
 }
 
 /** The mean reward before the cost of calls. */
 function rewardOf({ reward, averageAtK, parts = {} }: Scored): number {
-  const { outcome, calls } = parts;
-  return (calls === undefined ? reward : outcome) ?? averageAtK;
+  const { calls, ...others } = parts;
+  if (calls === undefined) return reward ?? averageAtK;
+  return Object.values(others).reduce((sum, part) => sum + part, 0);
 }
 
 /** How to make the score mean something, for a run whose headline is its reward. */
