@@ -290,6 +290,8 @@ describe('a setting without effect in the recipe', () => {
     const message = "the policy 'first' learns from no reward, because agents.first.rewardWeight is 0";
     expect(said('agents.first.rewardWeight=0')).toEqual([message]);
     expect(said('agents.first.rewardWeight=0.1')).toEqual([]);
+    const teacher = 'policies.first.kl={"in":"advantage","kind":"k1","coefficient":1}';
+    expect(said('agents.first.rewardWeight=0', teacher)).toEqual([]);
   });
 
   it('is warned about: a critic that the estimator does not need', () => {

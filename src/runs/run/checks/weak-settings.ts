@@ -56,7 +56,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
     ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, Object.keys(agents))),
-    ...unheardPolicies(agents, Object.keys(policies), recipe.assign),
+    ...unheardPolicies(agents, policies, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
@@ -87,9 +87,13 @@ export function weakSettings(recipe: Settings): RunWarning[] {
   ].map((message) => ({ code: 'settings', message }));
 }
 
-/** A warning for each policy whose agents all have a `rewardWeight` of 0, so that no reward reaches it. */
-function unheardPolicies(settings: Recipe['agents'], policies: readonly string[], assign: Recipe['assign']): string[] {
-  return policies.flatMap((name) => {
+/**
+ * A warning for each policy whose agents all have a `rewardWeight` of 0, so that no reward reaches it. There is none for
+ * a policy that learns from a teacher.
+ */
+function unheardPolicies(settings: Recipe['agents'], policies: Recipe['policies'], assign: Recipe['assign']): string[] {
+  return Object.entries(policies).flatMap(([name, { kl }]) => {
+    if (kl?.in === 'advantage') return [];
     const agents = Object.keys(assign).filter((agent) => assign[agent] === name);
     if (agents.length === 0 || agents.some((agent) => settings[agent]?.rewardWeight !== 0)) return [];
     const weights = agents.map((agent) => `agents.${agent}.rewardWeight`).join(', ');
