@@ -5,6 +5,7 @@ export {
   type ComparedRun,
   overTurns,
   type RunSummary,
+  rewardOverTurns,
   summariseRun,
   summariseVariants,
   type VariantSummary,

@@ -105,6 +105,7 @@ const ofSteps: readonly (readonly [RegExp, Row])[] = [
   [/^tokens\.sampled$/, ({ all, extra }) => total([...all, ...extra].flatMap(({ turns }) => turns.map(written)))],
   [/^agents\.(\w+)\.turns$/, ({ all }, [agent = '']) => turnsOf(all, agent).length],
   [/^agents\.(\w+)\.rewardMean$/, ({ learnt }, [agent = '']) => average(turnsOf(learnt, agent).map((t) => t.earned))],
+  [/^agents\.(\w+)\.rewardedTurns$/, ({ learnt }, [agent = '']) => turnsOf(learnt, agent).length],
   [/^agents\.(\w+)\.rewardStd$/, ({ learnt }, [agent = '']) => spread(turnsOf(learnt, agent).map((t) => t.earned))],
   [/^agents\.(\w+)\.invalid$/, ({ all }, [agent = '']) => share(turnsOf(all, agent), ({ turn }) => !turn.valid)],
   [

@@ -188,7 +188,7 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
     share: meanOfFinite(calls.map(({ share }) => share)),
     success: meanOfFinite(calls.map(({ success }) => success)),
     overall: meanOfFinite(calls.map(({ overall }) => overall)),
-    reward: overTurns(steps, ({ rewardMean }) => rewardMean),
+    reward: rewardOverTurns(steps),
     invalid: overTurns(steps, ({ invalid }) => invalid),
     entropy: meanOfFinite(steps.flatMap(({ entropy }) => entropy ?? [])),
     norm: meanOfFinite(steps.map(({ gradientNorm }) => gradientNorm)),
@@ -205,11 +205,30 @@ function maxOfFinite(values: readonly number[]): number {
 
 const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);
 
-/** The mean over all turns of the steps, from the mean of each step that has one. Not a number if no step has one. */
-export function overTurns(steps: readonly AgentStep[], pick: (step: AgentStep) => number | undefined): number {
-  const measured = steps.filter((step) => pick(step) !== undefined);
-  return measured.reduce((sum, step) => sum + (pick(step) ?? 0) * step.turns, 0) / turnsOf(measured);
+/**
+ * The mean over all turns of the steps, from the mean of each step that has one. Not a number if no step has one.
+ * @param countOf The number of turns that the mean of a step is over
+ */
+export function overTurns(
+  steps: readonly AgentStep[],
+  pick: (step: AgentStep) => number | undefined,
+  countOf = ({ turns }: AgentStep): number => turns,
+): number {
+  const measured = steps.flatMap((step) => {
+    const value = pick(step);
+    return value === undefined ? [] : [{ value, count: countOf(step) }];
+  });
+  const count = measured.reduce((sum, each) => sum + each.count, 0);
+  return measured.reduce((sum, each) => sum + each.value * each.count, 0) / count;
 }
+
+/** The mean reward of an agent over all turns of the steps that have a reward: turns of failed episodes may have none. */
+export const rewardOverTurns = (steps: readonly AgentStep[]): number =>
+  overTurns(
+    steps,
+    ({ rewardMean }) => rewardMean,
+    ({ turns, rewardedTurns = turns }) => rewardedTurns,
+  );
 
 export function summariseVariants(runs: readonly RunSummary[], variants: readonly string[]): VariantSummary[] {
   return variants.map((variant) => {
@@ -245,7 +264,10 @@ function meanSpending(runs: readonly RunSpending[]): VariantSpending[] {
     const known = runs.flatMap((run) => ({ episodes: Math.max(1, run.episodes), spent: of(run) }));
     const over = (pick: (tokens: TokenCount) => number) =>
       mean(known.map(({ episodes, spent }) => (spent === undefined ? 0 : pick(spent.tokens) / episodes)));
-    const costs = known.flatMap(({ spent }) => spent?.cost ?? []);
+    // An agent that a run does not call costs nothing there.
+    const costs = known.some(({ spent }) => spent?.cost !== undefined)
+      ? known.map(({ spent }) => spent?.cost ?? 0)
+      : [];
     return {
       tokens: {
         read: over(({ read }) => read),

@@ -112,6 +112,7 @@ function calls({ written, rewards }: RecordedAgent): Partial<AgentStep> {
     ...(written.some(({ frozen }) => frozen === true) ? { frozen: true } : {}),
     turns: written.length,
     ...(rewards && { rewardMean: rewards.rewardMean, rewardStd: rewards.rewardStd }),
+    ...(rewards && rewards.turns < written.length && { rewardedTurns: rewards.turns }),
     invalid: mean(written.map(({ valid }) => (valid ? 0 : 1))),
   };
 }

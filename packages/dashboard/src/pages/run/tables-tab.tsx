@@ -2,7 +2,7 @@ import type { EvaluationScores } from '@drmas/engine/events';
 import { duration, grouped, percent, significant } from '@drmas/engine/host';
 import { finite, mean } from '@drmas/engine/math';
 import { measuresOf, shareOfForeign } from '@drmas/engine/nouns';
-import { type EventsByKind, overTurns } from '../../../../../src/runs/analysis.js';
+import { type EventsByKind, overTurns, rewardOverTurns } from '../../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
 import { clean, intervalText } from '../../parts/texts.js';
 import { runAddress } from '../../routes.js';
@@ -125,7 +125,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
   return [
     clean(name),
     grouped(turns),
-    measured(finite([overTurns(steps, ({ rewardMean }) => rewardMean)])),
+    measured(finite([rewardOverTurns(steps)])),
     percent(overTurns(steps, ({ invalid }) => invalid)),
     learnt(() => measured(finite(steps.map(({ gradientNorm }) => gradientNorm)))),
     learnt(() => largest(({ gradientNorm }) => gradientNorm)),

@@ -70,6 +70,8 @@ export interface AgentStep extends LossTerms {
    */
   readonly rewardMean?: number;
   readonly rewardStd?: number;
+  /** The number of these turns, if failed episodes are left out. Absent if it is `turns`. */
+  readonly rewardedTurns?: number;
   /** The mean of each named part of the agent's reward, over such episodes. Absent if the reward has no named parts. */
   readonly parts?: Readonly<Record<string, number>>;
   /** The share of turns whose output was invalid. */
