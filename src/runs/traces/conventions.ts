@@ -3,7 +3,7 @@
  * OpenLLMetry, OpenInference, Langfuse, Braintrust and MLflow. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
-import { jsonOf, type TraceSpan } from './span-fields.js';
+import { isEmpty, jsonOf, partsOf, type TraceSpan } from './span-fields.js';
 
 type JsonFields = Readonly<Record<string, unknown>>;
 type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
@@ -31,6 +31,8 @@ const NAMES = {
   ],
   finish: ['gen_ai.response.finish_reasons', 'ai.response.finishReason', 'llm.finish_reason'],
   tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools', 'mlflow.chat.tools'],
+  /** The settings of the request, which may have the tools. */
+  request: ['llm.invocation_parameters'],
   instructions: ['gen_ai.system_instructions'],
   model: [
     'gen_ai.request.model',
@@ -67,15 +69,14 @@ export function told(attributes: JsonFields, what: keyof typeof NAMES): unknown 
   return undefined;
 }
 
-const isEmpty = (value: unknown) =>
-  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
-
 /** Names that may go on, as in `gen_ai.prompt.0.role`, or be nested. */
 const PARTED = /^(?:llm|openinference|input|output|agent)\.|^gen_ai\.(?:prompt|completion)$/;
+/** Names whose values are data of programs, in which a dot is a part of a key. */
+const OF_DATA = /(?:^|\.)(?:value|json_schema|arguments|args|content|parameters|invocation_parameters)$/;
 
 /** An attribute, or what the attributes make up whose names go on. */
 function valueAt(attributes: JsonFields, name: string): unknown {
-  if (!isEmpty(attributes[name])) return PARTED.test(name) ? undotted(attributes[name]) : attributes[name];
+  if (!isEmpty(attributes[name])) return PARTED.test(name) ? undotted(attributes[name], name) : attributes[name];
   if (!PARTED.test(name)) return undefined;
   const fields = Object.entries(attributes).flatMap(([key, value]): [string, unknown][] => {
     if (key.startsWith(`${name}.`)) return [[key.slice(name.length + 1), value]];
@@ -83,24 +84,23 @@ function valueAt(attributes: JsonFields, name: string): unknown {
     return name.startsWith(`${key}.`) && isObject(value) ? [['', valueAt(value, name.slice(key.length + 1))]] : [];
   });
   const [nested] = fields.filter(([key]) => key === '');
-  if (nested !== undefined) return undotted(nested[1]);
+  if (nested !== undefined) return undotted(nested[1], name);
   return fields.length === 0 ? undefined : withParts(undotted(Object.fromEntries(fields)));
 }
 
 /** Messages of OpenLLMetry: a content of several parts is their JSON. */
 function withParts(messages: unknown): unknown {
-  const isPart = (part: unknown) => isObject(part) && typeof part.type === 'string';
   return Array.isArray(messages)
-    ? messages.map((message: unknown) => {
-        const content = isObject(message) ? jsonOf(message.content) : undefined;
-        return isObject(message) && Array.isArray(content) && content.every(isPart) ? { ...message, content } : message;
-      })
+    ? messages.map((message: unknown) =>
+        isObject(message) && 'content' in message ? { ...message, content: partsOf(message.content) } : message,
+      )
     : messages;
 }
 
 /** A value whose keys with dots have become objects, and lists if the parts are numbers. */
-function undotted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(undotted);
+function undotted(value: unknown, name = ''): unknown {
+  if (OF_DATA.test(name)) return value;
+  if (Array.isArray(value)) return value.map((each) => undotted(each));
   if (!isObject(value) || value instanceof NumberText) return value;
   const parts = new Map<string, [string, unknown][]>();
   for (const [key, inner] of Object.entries(value)) {
@@ -109,7 +109,7 @@ function undotted(value: unknown): unknown {
   }
   const entries = [...parts].map(([head, inner]) => {
     const whole = inner.find(([rest]) => rest === '');
-    return [head, undotted(whole === undefined ? Object.fromEntries(inner) : whole[1])] as const;
+    return [head, whole === undefined ? undotted(Object.fromEntries(inner)) : undotted(whole[1], head)] as const;
   });
   if (entries.length === 0 || entries.some(([head]) => !/^\d+$/.test(head))) return Object.fromEntries(entries);
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, inner]) => inner);
@@ -157,6 +157,12 @@ function kindOf(attributes: JsonFields): string | undefined {
   ].find((each) => typeof each === 'string');
   return typeof kind === 'string' ? kind.toUpperCase() : undefined;
 }
+
+/** Whether the span is the execution of a tool. */
+export const isTool = ({ attributes }: Attributed): boolean =>
+  attributes['gen_ai.operation.name'] === 'execute_tool' ||
+  attributes['ai.operationId'] === 'ai.toolCall' ||
+  kindOf(attributes) === 'TOOL';
 
 export function agentName({ attributes, name }: Attributed): string | undefined {
   const named = told(attributes, 'agent');

@@ -297,7 +297,7 @@ function taskRow({ trace, calls, task }: TracedEpisode, score: number | undefine
   return {
     id: trace,
     ...(task ?? { question, ...(kept ? { answer } : {}) }),
-    ...(score === undefined ? {} : { score }),
+    ...(score === undefined || task?.score !== undefined ? {} : { score }),
   };
 }
 

@@ -1,24 +1,25 @@
-/** Messages, answers and tools of traces in the form of drmas, whichever of the usual forms they have. */
+/** Messages of traces in the form of drmas, whichever of the usual forms they have. */
 import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
-import type { Message, Tool, ToolCall } from '@drmas/engine/nouns';
-import { jsonOf } from './span-fields.js';
+import type { Message, ToolCall } from '@drmas/engine/nouns';
+import { fieldOf, isEmpty, jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 type JsonFields = Readonly<Record<string, unknown>>;
 export type Report = (reason: UnreadReason) => void;
 
 /** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
-const isBroken = (value: unknown) =>
-  typeof value === 'string' && /^\s*(?:\[\s*)?\{/.test(value) && typeof jsonOf(value) === 'string';
+export const isBroken = (value: unknown) =>
+  typeof value === 'string' && /^\s*(?:\[\s*)*\{/.test(value) && typeof jsonOf(value) === 'string';
 
 /** Whether a list holds one conversation, as LangChain writes what its models read. */
 const isNested = (value: readonly unknown[]): value is readonly [readonly unknown[]] =>
   value.length === 1 && Array.isArray(value[0]);
 
-const isMessage = (value: unknown) => isObject(value) && (typeof value.role === 'string' || isObject(value.message));
+export const isMessage = (value: unknown) =>
+  isObject(value) && (typeof value.role === 'string' || isObject(value.message));
 
 /** The value of JSON. Messages may have been written as JSON of their JSON; another such text is a text. */
-function contentOf(attribute: unknown): unknown {
+export function contentOf(attribute: unknown): unknown {
   const value = jsonOf(attribute);
   const inner = value === attribute ? value : jsonOf(value);
   const [first]: readonly unknown[] = Array.isArray(inner) ? inner : [inner];
@@ -31,105 +32,34 @@ export function conversationOf(attribute: unknown, report: Report): Message[] {
   else if (typeof value === 'string') return value === '' ? [] : [{ role: 'user', content: value }];
   else if (Array.isArray(value)) return messagesOf(isNested(value) ? value[0] : value, report);
   else if (isObject(value)) {
-    const { messages, input, prompt, contents, system, instructions, systemInstruction } = value;
+    const { messages, input, prompt, contents, role, type } = value;
     const list = [messages, input, prompt, contents].find((each) => each !== undefined && each !== null);
-    if (list === undefined) return messagesOf([value], report);
-    const first = [system, instructions, systemInstruction].map((each) => instructionsOf(each)).find(Boolean);
+    if (list === undefined && (role ?? type) !== undefined) return messagesOf([value], report);
+    if (list === undefined) report('input');
+    const config = isObject(value.config) ? value.config : {};
+    const first = [value, config]
+      .flatMap((fields) => [fields.system, fields.instructions, fieldOf(fields, 'systemInstruction')])
+      .map((each) => instructionsOf(each, report))
+      .find(Boolean);
     const read = conversationOf(list, report);
     return first === undefined ? read : [{ role: 'system', content: first }, ...read];
   }
   return [];
 }
 
-export function answerOf(attribute: unknown, report: Report): Message | undefined {
-  const value = contentOf(attribute);
-  if (isBroken(attribute)) report('cut');
-  if (isBroken(attribute) || value === undefined || value === null || value === 'null') return undefined;
-  const answers = answersIn(attribute, value);
-  const isOfChoices = answers.some(isChoice);
-  reportEnd(answers[0], report);
-  // A reply of OpenAI's Responses names its end beside its items.
-  if (isObject(value) && Array.isArray(value.output)) reportEnd(value.status, report);
-  const [answer, ...more] = joined(messagesOf(isOfChoices ? answers.slice(0, 1) : answers, report));
-  if (more.length > 0 || (isOfChoices && answers.length > 1)) report('choice');
-  return answer?.role === 'assistant' && (answer.content !== '' || answer.toolCalls !== undefined) ? answer : undefined;
-}
-
-/** Why an answer ended that its model had not ended. */
-const ENDS: readonly (readonly [UnreadReason, RegExp])[] = [
-  ['unfinished', /length|^max|_limit|exceeded|incomplete|truncated|pause_turn/i],
-  [
-    'filtered',
-    /filter|safety|error|fail|refus|recitation|blocklist|prohibited|spii|language|malformed|unexpected|too_many|guardrail|cancel|abort/i,
-  ],
-];
-
-const END_FIELDS = ['finish_reason', 'finishReason', 'stop_reason', 'stopReason', 'done_reason'];
-const AROUND_ENDS = ['response_metadata', 'generation_info', 'message', 'kwargs'];
-
-/** Reports if an answer, or the first of a list of reasons, says that the model had not ended it. */
-export function reportEnd(value: unknown, report: Report): void {
-  const given = jsonOf(value);
-  const read = Array.isArray(given) ? given[0] : given;
-  if (typeof read === 'string') for (const [reason, pattern] of ENDS) if (pattern.test(read)) report(reason);
-  if (!isObject(read)) return;
-  for (const name of END_FIELDS) reportEnd(read[name], report);
-  for (const name of AROUND_ENDS) if (isObject(read[name])) reportEnd(read[name], report);
-}
-
-/** The messages in an output: a text, a message, a list of choices, or the reply of an interface with one of these. */
-function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
-  const plain = (content: unknown) => [{ role: 'assistant', content }];
-  if (Array.isArray(value))
-    return value.map((each) => (typeof each !== 'string' || isMessage(jsonOf(each)) ? jsonOf(each) : plain(each)[0]));
-  if (!isObject(value) || value instanceof NumberText) return plain(typeof value === 'string' ? value : attribute);
-  if (Array.isArray(value.generations)) return value.generations.flat().map(generationOf);
-  for (const list of [value.choices, value.output, value.messages]) if (Array.isArray(list)) return list;
-  if (Array.isArray(value.candidates))
-    return value.candidates.map((each) => (isObject(each) ? { ...each, message: each.content } : each));
-  if (isObject(value.message) || value.role !== undefined || isItem(value)) return [value];
-  const hasContent = ['content', 'parts', 'tool_calls', 'toolCalls', 'text'].some((name) => value[name] !== undefined);
-  // Another object is structured output.
-  return hasContent
-    ? [{ role: 'assistant', ...value }]
-    : plain(typeof attribute === 'string' ? attribute : exactJson(value));
-}
-
-/** One of the answers that LangChain writes: a message, or a text. */
-const generationOf = (each: unknown) =>
-  isObject(each)
-    ? { ...each, index: 0, message: isObject(each.message) ? each.message : { role: 'assistant', content: each.text } }
-    : each;
-
-const isChoice = (value: unknown) =>
-  isObject(value) && ['index', 'finish_reason', 'finishReason'].some((name) => value[name] !== undefined);
-
-/** Answers of which one is in several messages, as OpenAI's Responses have them: a text, then calls. */
-function joined(messages: readonly Message[]): Message[] {
-  const answers: Message[] = [];
-  for (const message of messages) {
-    const last = answers.at(-1);
-    const isEmpty = last !== undefined && last.content === '' && last.toolCalls === undefined;
-    if (last !== undefined && last.role === message.role && (isEmpty || message.content === '')) {
-      const toolCalls = [...(last.toolCalls ?? []), ...(message.toolCalls ?? [])];
-      const content = `${last.content}${message.content}`;
-      answers[answers.length - 1] = { ...last, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) };
-    } else answers.push(message);
-  }
-  return answers;
-}
-
 /** A system prompt: a text, or its parts. */
-export function instructionsOf(attribute: unknown): string {
+export function instructionsOf(attribute: unknown, report: Report): string {
   const value = jsonOf(attribute);
   if (typeof value === 'string') return value;
   const parts = isObject(value) && Array.isArray(value.parts) ? value.parts : value;
-  return (Array.isArray(parts) ? parts : [])
-    .map((part) => (isObject(part) ? String(part.content ?? part.text ?? '') : String(part)))
-    .join('\n');
+  return isEmpty(parts)
+    ? ''
+    : listOf(parts)
+        .map((part) => textIn(part, report))
+        .join('\n');
 }
 
-function messagesOf(list: readonly unknown[], report: Report): Message[] {
+export function messagesOf(list: readonly unknown[], report: Report): Message[] {
   const messages: Message[] = [];
   for (const each of list) {
     const value = serialized(withRole(jsonOf(each)));
@@ -154,15 +84,19 @@ const withRole = (value: unknown): unknown =>
     ? { ...(value.role === undefined ? {} : { role: value.role }), ...value.message }
     : value;
 
+/** A message of LangChain, which has several ways to write one. */
 function serialized(value: unknown): unknown {
-  if (!isObject(value) || value.lc === undefined || !isObject(value.kwargs)) return value;
-  return { type: Array.isArray(value.id) ? value.id.at(-1) : undefined, ...value.kwargs };
+  if (!isObject(value)) return value;
+  const { data, kwargs, ...fields } = value;
+  if (isObject(data) && typeof fields.type === 'string' && fields.content === undefined) return { ...fields, ...data };
+  if (fields.lc === undefined || !isObject(kwargs)) return value;
+  return { type: Array.isArray(fields.id) ? fields.id.at(-1) : undefined, ...kwargs };
 }
 
 const ITEMS = ['function_call', 'function_call_output', 'reasoning'];
 
 /** Whether an entry of a conversation is an item of OpenAI's Responses that has no role. */
-const isItem = ({ type, role }: JsonFields) => role === undefined && ITEMS.includes(String(type));
+export const isItem = ({ type, role }: JsonFields) => role === undefined && ITEMS.includes(String(type));
 
 function itemOf(value: JsonFields, report: Report): Message[] {
   const part = partOf(value, report);
@@ -175,32 +109,39 @@ const ROLES: Readonly<Record<string, Message['role']>> = {
   ...{ assistant: 'assistant', model: 'assistant', ai: 'assistant', tool: 'tool', function: 'tool' },
 };
 
-function messageOf(value: JsonFields, report: Report): Message[] {
-  const name = String(value.role ?? value.type ?? '')
+export function roleOf({ role, type }: JsonFields): Message['role'] | undefined {
+  const name = String(role ?? type ?? '')
     .replace(/Message(?:Chunk)?$/, '')
     .toLowerCase();
-  const role = Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
+  return Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
+}
+
+function messageOf(value: JsonFields, report: Report): Message[] {
+  const role = roleOf(value);
   if (role === undefined) {
-    report(value.role !== undefined ? 'role' : value.type !== undefined ? 'part' : 'input');
+    report(value.role !== undefined ? 'role' : Object.keys(value).length > 0 ? 'part' : 'input');
     return [];
   }
-  const given = value.parts ?? value.content ?? value.contents ?? value.text;
-  const isData = isObject(given) && given.type === undefined && typeof given.text !== 'string';
+  if (MEDIA_OF_MESSAGES.some((field) => !isEmpty(value[field]))) report('media');
+  if (UNREAD_FIELDS.some((field) => !isEmpty(value[field]))) report('part');
+  const contents = CONTENTS.map((field) => value[field]);
+  const given = contents.find((each) => !isEmpty(each)) ?? contents.find((each) => each !== undefined);
+  const isPlain = (part: unknown) => !isObject(part) || (part.type ?? part.text ?? part.toolResult) === undefined;
+  const isData =
+    role === 'tool' && Array.isArray(given)
+      ? given.length > 0 && given.every((part) => isPlain(part) && !isOfGemini(part))
+      : isObject(given) && given.type === undefined && typeof given.text !== 'string';
   const parts = isData ? [{ text: exactJson(given) }] : listOf(given).map((part) => partOf(part, report));
   const content = parts.map((part) => ('text' in part ? part.text : '')).join('');
   const results = parts.flatMap((part) => ('result' in part ? [part.result] : []));
   if (role === 'tool' && results.length === 0) {
-    const id = value.tool_call_id ?? value.toolCallId ?? value.id;
     const named = typeof value.name === 'string' ? { name: value.name } : {};
-    return [{ role, content, ...(typeof id === 'string' ? { toolCallId: id } : {}), ...named }];
+    return [{ role, content, ...idOf([value.tool_call_id, value.toolCallId, value.id]), ...named }];
   }
-  const listed = [value.tool_calls, value.toolCalls, value.function_call].flatMap((calls) =>
-    calls === undefined || calls === null ? [] : listOf(jsonOf(calls)),
-  );
-  const calls = [...parts, ...listed.map((call) => calledBy(call, report))].flatMap((part) =>
-    'call' in part ? [part.call] : [],
-  );
-  const toolCalls = withoutRepeated(calls).map((call, i) => (call.id === '' ? { ...call, id: `call_${i}` } : call));
+  const listed = listedCalls(value).map((call) => calledBy(call, report));
+  const calls = withoutRepeated(callsIn(parts), callsIn(listed));
+  const toolCalls = calls.map((call, i) => (call.id === '' ? { ...call, id: `call_${i}` } : call));
+  if (given === undefined && toolCalls.length === 0) report(Object.keys(value).length > 1 ? 'part' : 'input');
   const isAlone = content === '' && toolCalls.length === 0 && results.length > 0;
   const message = { role, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) };
   // Results stand before what a user says to them, and after the calls of an assistant.
@@ -208,9 +149,38 @@ function messageOf(value: JsonFields, report: Report): Message[] {
   return role === 'assistant' ? [message, ...results] : [...results, message];
 }
 
-/** LangChain writes a call of Anthropic's models among the parts and among the calls. */
-const withoutRepeated = (calls: readonly ToolCall[]) =>
-  calls.filter(({ id }, i) => id === '' || calls.findIndex((other) => other.id === id) === i);
+/** Fields of a message with its content. The first that is not empty counts. */
+const CONTENTS = ['parts', 'content', 'contents', 'text', 'refusal'];
+/** Fields beside the content with what agents cannot read, of Ollama, AI SDK and OpenAI. */
+const MEDIA_OF_MESSAGES = ['images', 'audio', 'attachments', 'experimental_attachments'];
+/** Fields with calls that are not read: AI SDK's calls with their results, and LangChain's whose arguments are no JSON. */
+const UNREAD_FIELDS = ['toolInvocations', 'invalid_tool_calls'];
+
+/** The calls beside the content. Older versions of LangChain and OpenInference write them otherwise. */
+function listedCalls(value: JsonFields): readonly unknown[] {
+  const { additional_kwargs: kwargs, function_call_name: name } = value;
+  const lists = [value, isObject(kwargs) ? kwargs : {}].map((fields) =>
+    [fields.tool_calls, fields.toolCalls, fields.function_call].flatMap((calls) =>
+      calls === undefined || calls === null ? [] : listOf(jsonOf(calls)),
+    ),
+  );
+  const named = typeof name === 'string' ? [{ name, arguments: value.function_call_arguments_json }] : [];
+  return [...lists, named].find((list) => list.length > 0) ?? [];
+}
+
+const callsIn = (parts: readonly Part[]) => parts.flatMap((part) => ('call' in part ? [part.call] : []));
+
+/** LangChain writes a call of Anthropic's models among the parts, if streamed without arguments, and among the calls. */
+const withoutRepeated = (inParts: readonly ToolCall[], listed: readonly ToolCall[]) => [
+  ...inParts.filter(({ id }) => id === '' || listed.every((other) => other.id !== id)),
+  ...listed,
+];
+
+/** The first of several ids that is one. */
+function idOf(ids: readonly unknown[]): { readonly toolCallId?: string } {
+  const id = ids.find((each) => !isEmpty(each));
+  return id === undefined ? {} : { toolCallId: id instanceof NumberText ? id.text : String(id) };
+}
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 
@@ -225,6 +195,8 @@ const SILENT = ['tool-approval-request', 'tool-approval-response', 'step-start',
 const MEDIA = /^(?:input_|output_)?(?:image|audio|video|file|document|media|blob|uri)(?:[-_](?:url|data|id))?$/;
 /** Fields of parts without a type, of Gemini and of Bedrock. */
 const MEDIA_FIELDS = ['inlineData', 'inline_data', 'fileData', 'file_data', 'image', 'document', 'video'];
+const isOfGemini = (part: unknown) =>
+  isObject(part) && [...MEDIA_FIELDS, 'functionResponse', 'message_content'].some((name) => part[name] !== undefined);
 
 function partOf(part: unknown, report: Report): Part {
   if (part === null || part === undefined) return { text: '' };
@@ -246,7 +218,7 @@ function partOf(part: unknown, report: Report): Part {
     return calledBy(part, report);
   const content = part.text ?? part.content ?? part.refusal;
   if ((type === undefined || TEXTS.includes(String(type))) && typeof content === 'string') return { text: content };
-  if (!SILENT.includes(String(type))) report('part');
+  if (!SILENT.includes(String(type)) && part.cachePoint === undefined) report('part');
   return { text: '' };
 }
 
@@ -264,8 +236,7 @@ function callOf(part: unknown): ToolCall | undefined {
   if (typeof name !== 'string' || name === '') return undefined;
   const values = called.arguments ?? called.input ?? called.args ?? {};
   const ids = [whole.call_id, whole.id, whole.toolCallId, whole.tool_call_id, called.toolUseId, called.id];
-  const id = ids.find((each) => each !== undefined && each !== null && each !== '') ?? '';
-  return { id: String(id), name, arguments: argumentsText(values) };
+  return { id: idOf(ids).toolCallId ?? '', name, arguments: argumentsText(values) };
 }
 
 /** The JSON of arguments, which some exporters have written as JSON of a text. */
@@ -281,12 +252,12 @@ function resultOf(part: JsonFields, report: Report): Message | undefined {
   const whole = wrapped ?? part;
   const output = whole.response ?? whole.output ?? whole.result ?? whole.content;
   const ids = [whole.call_id, whole.id, whole.toolCallId, whole.tool_use_id, whole.toolUseId, whole.tool_call_id];
-  const id = ids.find((each) => typeof each === 'string' && each !== '');
   const name = whole.toolName ?? whole.name;
   return {
     role: 'tool',
-    content: resultText(output, report),
-    ...(typeof id === 'string' ? { toolCallId: id } : {}),
+    content:
+      wrapped !== undefined && wrapped === part.toolResult ? bedrockText(output, report) : resultText(output, report),
+    ...idOf(ids),
     ...(typeof name === 'string' ? { name } : {}),
   };
 }
@@ -299,9 +270,19 @@ function resultText(output: unknown, report: Report): string {
   const { type, value, reason } = output;
   if (type === 'execution-denied') return typeof reason === 'string' ? reason : 'The call was denied.';
   if (type === 'content' && Array.isArray(value)) return value.map((part) => textIn(part, report)).join('');
-  if (value !== undefined) return typeof value === 'string' ? value : exactJson(value);
+  const isWrapped = VALUES.includes(String(type)) || Object.keys(output).join() === 'value';
+  if (isWrapped && value !== undefined) return typeof value === 'string' ? value : exactJson(value);
   return exactJson(output);
 }
+
+/** The types of AI SDK's results, whose field `value` is what a model reads. */
+const VALUES = ['text', 'json', 'error-text', 'error-json'];
+
+/** The result of a tool in parts of Bedrock, which are texts or JSON. */
+const bedrockText = (output: unknown, report: Report): string =>
+  Array.isArray(output)
+    ? output.map((part) => (isObject(part) && 'json' in part ? exactJson(part.json) : textIn(part, report))).join('')
+    : resultText(output, report);
 
 const isTyped = ({ type }: JsonFields) => TEXTS.includes(String(type)) || MEDIA.test(String(type));
 
@@ -309,31 +290,4 @@ function textIn(part: unknown, report: Report): string {
   const read = partOf(part, report);
   if (!('text' in read)) report('part');
   return 'text' in read ? read.text : '';
-}
-
-/** The tools of an attribute, as OpenTelemetry, AI SDK, OpenAI, OpenLLMetry and OpenInference write them. */
-export function toolsOf(attribute: unknown, report: Report): Tool[] | undefined {
-  const value = jsonOf(attribute);
-  const tools = (Array.isArray(value) ? value : []).flatMap((written): Tool[] => {
-    const each = jsonOf(written);
-    const schemaText = isObject(each) && isObject(each.tool) ? each.tool.json_schema : undefined;
-    const whole = jsonOf(schemaText ?? each);
-    const tool = isObject(whole) && isObject(whole.function) ? whole.function : whole;
-    const schema = isObject(tool)
-      ? jsonOf(
-          tool.parameters ??
-            tool.inputSchema ??
-            tool.input_schema ??
-            tool.arguments ?? { type: 'object', properties: {} },
-        )
-      : undefined;
-    if (!isObject(tool) || typeof tool.name !== 'string' || !isObject(schema)) {
-      report('tool');
-      return [];
-    }
-    const { $schema: _, ...parameters } = schema;
-    const described = typeof tool.description === 'string' ? { description: tool.description } : {};
-    return [{ name: tool.name, ...described, parameters }];
-  });
-  return tools.length === 0 ? undefined : tools;
 }

@@ -1,9 +1,11 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
 import { isObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
-import { agentName, isCall, isOfSdk, tokensOf, told } from './conventions.js';
-import { answerOf, conversationOf, instructionsOf, type Report, reportEnd, toolsOf } from './messages.js';
-import { jsonOf, type TraceSpan } from './span-fields.js';
+import { answerOf, reportEnd } from './answers.js';
+import { agentName, isCall, isOfSdk, isTool, tokensOf, told } from './conventions.js';
+import { conversationOf, instructionsOf, type Report } from './messages.js';
+import { toolsIn, toolsOf } from './offered-tools.js';
+import { isEmpty, jsonOf, type TraceSpan } from './span-fields.js';
 import { messagesInEvents } from './spans.js';
 import type { TracePlace, UnreadReason } from './unread.js';
 
@@ -38,8 +40,13 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const byId = new Map(all.map((span) => [span.id, span])); // an exporter that tries again writes a span twice
   const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, ...callOf(span, byId) }));
   const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
-  // A call around other calls is their sum: an agent's run, or a framework's loop.
-  const around = new Set(calls.flatMap(({ span }) => ancestors(span, byId).map(({ id }) => id)));
+  // A call around other calls is their sum: an agent's run, or a framework's loop. A tool calls models on its own.
+  const summing = (span: TraceSpan) => {
+    const above = ancestors(span, byId);
+    const tool = above.findIndex(isTool);
+    return tool < 0 ? above : above.slice(0, tool);
+  };
+  const around = new Set(calls.flatMap(({ span }) => summing(span).map(({ id }) => id)));
   const inner = calls.filter(({ span }) => !around.has(span.id));
   const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
   const task = taskOf(all);
@@ -47,7 +54,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const numbers = scores.filter(([, value]) => Number.isFinite(value));
   const read = new Set(inner.map(({ span }) => span.id));
   /** A call that two instrumentations recorded is read once, from the one that has its messages. */
-  const isTold = (span: TraceSpan) => around.has(span.id) || ancestors(span, byId).some(({ id }) => read.has(id));
+  const isTold = (span: TraceSpan) => around.has(span.id) || summing(span).some(({ id }) => read.has(id));
   const unreadCalls = callSpans.flatMap(({ span, unread, call }) =>
     call === undefined && isTold(span) ? [] : around.has(span.id) ? [] : unread.map((reason) => part(reason, span)),
   );
@@ -59,6 +66,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
       ...unreadCalls,
       ...unreadTrace(spans, all, callSpans.length > 0),
       ...scoresUnread(spans, numbers),
+      ...(numbers.length > 0 && task?.score !== undefined ? spans.slice(0, 1).map((span) => part('taken', span)) : []),
       ...all.filter(({ attributes }) => !isObject(jsonOf(attributes[TASK] ?? {}))).map((span) => part('task', span)),
     ],
     ...(task === undefined ? {} : { task }),
@@ -136,9 +144,9 @@ function callOf(
   // Models do not read the reasoning of earlier answers again.
   const read = conversationOf(input, (reason) => reason === 'reasoning' || report(reason));
   const answer = isOfSdk(attributes) ? sdkAnswer(attributes, report) : answerOf(told(attributes, 'output'), report);
-  const offered = jsonOf(input);
-  const tools = toolsOf(told(attributes, 'tools') ?? (isObject(offered) ? offered.tools : undefined), report);
-  const instructions = instructionsOf(told(attributes, 'instructions'));
+  const offered = told(attributes, 'tools') ?? toolsIn(jsonOf(input)) ?? toolsIn(jsonOf(told(attributes, 'request')));
+  const tools = toolsOf(offered, report);
+  const instructions = instructionsOf(told(attributes, 'instructions'), report);
   const isGiven = instructions === '' || (read[0]?.role === 'system' && read[0].content === instructions);
   const messages: Message[] = isGiven ? read : [{ role: 'system', content: instructions }, ...read];
   const conversation = messages[0]?.role === 'system' ? messages.slice(1) : messages;
@@ -170,10 +178,11 @@ const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;
 /** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
 function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message | undefined {
   const { 'ai.response.text': text, 'ai.response.object': object, 'ai.response.reasoning': reasoning } = attributes;
+  if (!isEmpty(jsonOf(attributes['ai.response.files']))) report('media');
   if (typeof reasoning === 'string' && reasoning !== '') report('reasoning');
   const toolCalls = jsonOf(attributes['ai.response.toolCalls']);
   const calls = Array.isArray(toolCalls) ? { toolCalls } : {};
-  return answerOf({ role: 'assistant', content: text ?? object ?? '', ...calls }, report);
+  return answerOf({ role: 'assistant', content: (isEmpty(text) ? object : text) ?? '', ...calls }, report);
 }
 
 /** The attribute with the task's data that drmas, or a program for drmas, writes. */

@@ -1,5 +1,6 @@
 /** Runs of LangSmith and traces of MLflow as their Python clients and interfaces write them. */
 import { isObject } from '@drmas/engine/errors';
+import { toolsIn } from './offered-tools.js';
 import {
   contentNames,
   type JsonFields,
@@ -38,8 +39,8 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
       ...(isCall ? { 'gen_ai.operation.name': 'chat' } : {}),
       'gen_ai.agent.name': agents.find((each) => text(each) !== undefined),
       'gen_ai.request.model': metadata.ls_model_name ?? parameters.model ?? parameters.model_name ?? inputs.model,
-      'gen_ai.tool.definitions': isCall ? (parameters.tools ?? inputs.tools) : undefined,
-      ...contentNames(isCall, { input: value.inputs, output: value.outputs }),
+      'gen_ai.tool.definitions': isCall ? (toolsIn(parameters) ?? toolsIn(inputs)) : undefined,
+      ...contentNames(isCall, { input: value.inputs, output: isCall ? outputOf(value.outputs) : value.outputs }),
       'gen_ai.usage.input_tokens': value.prompt_tokens ?? usage.input_tokens ?? usage.prompt_tokens,
       'gen_ai.usage.output_tokens': value.completion_tokens ?? usage.output_tokens ?? usage.completion_tokens,
     },
@@ -47,6 +48,10 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
     failed: value.error !== undefined && value.error !== null,
   };
 }
+
+/** What a call returned: LangSmith puts what is no object into one. */
+const outputOf = (outputs: unknown): unknown =>
+  isObject(outputs) && Object.keys(outputs).join() === 'output' ? outputs.output : outputs;
 
 function usageOf(outputs: unknown): JsonFields {
   if (!isObject(outputs)) return {};

@@ -11,7 +11,7 @@ export interface TraceSpan {
   readonly id: string;
   readonly parent?: string | undefined;
   readonly name: string;
-  /** Only compared with other spans of the trace: nanoseconds, milliseconds or ISO text, as the file has it. */
+  /** Only compared with other spans of the trace: nanoseconds, milliseconds or a date, as the file has it. */
   readonly start: string;
   readonly attributes: JsonFields;
   readonly events?: readonly JsonFields[] | undefined;
@@ -30,12 +30,21 @@ export function fieldOf(value: JsonFields, name: string): unknown {
   return value[name] ?? value[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
 }
 
+export const isEmpty = (value: unknown) =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
+
 export const textField = (value: JsonFields, name: string) => text(fieldOf(value, name));
 
 /** Scores as a list of `{ name, value }`, or as an object of numbers. */
 export function scoresOf(value: unknown): Readonly<Record<string, number>> {
   if (Array.isArray(value))
-    return numbers(value.filter(isObject).map((each) => [text(each.name) ?? '', each.value ?? each.score]));
+    return numbers(
+      value.filter(isObject).map((each) => {
+        // Langfuse numbers categories, some of them all with 0.
+        const isNumber = !/^(?:CATEGORICAL|TEXT)$/.test(String(fieldOf(each, 'dataType')));
+        return [text(each.name) ?? '', isNumber ? (each.value ?? each.score) : Number.NaN];
+      }),
+    );
   return isObject(value) ? numbers(Object.entries(value)) : {};
 }
 
@@ -106,7 +115,24 @@ export function startText(value: unknown): string {
   const [seconds, nanos] = Array.isArray(value) ? (value as unknown[]) : [];
   if (typeof seconds === 'number') return `${String(seconds).padStart(20, '0')}.${String(nanos).padStart(9, '0')}`;
   if (typeof value === 'number' || value instanceof NumberText) return Number(value).toFixed(9).padStart(30, '0');
-  return typeof value === 'string' && /^\d+$/.test(value) ? value.padStart(20, '0') : String(value ?? '');
+  if (typeof value === 'string' && /^\d+$/.test(value)) return value.padStart(20, '0');
+  return dateText(String(value ?? ''));
+}
+
+const DATE = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d+))?\s?(?:Z|UTC|([+-]\d\d):?(\d\d)?)?$/i;
+
+/** A date as seconds with a fraction: dates of one exporter may differ in their digits and their zones. */
+function dateText(date: string): string {
+  const [, day, time, fraction = '', hours = '+00', minutes = '00'] = DATE.exec(date) ?? [];
+  const seconds = day === undefined ? Number.NaN : Date.parse(`${day}T${time}${hours}:${minutes}`) / 1000;
+  return Number.isNaN(seconds) ? date : `${String(seconds).padStart(20, '0')}.${fraction.padEnd(9, '0')}`;
+}
+
+/** A content of several parts that was written as their JSON; other texts, JSON too, are contents as they are. */
+export function partsOf(content: unknown): unknown {
+  const parts = jsonOf(content, /^\s*\[/);
+  const isPart = (part: unknown) => isObject(part) && typeof part.type === 'string';
+  return Array.isArray(parts) && parts.length > 0 && parts.every(isPart) ? parts : content;
 }
 
 /** The value of a JSON text; other values, and texts of another form, as they are. */

@@ -1,5 +1,6 @@
 /** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, and the exports of tools. */
 import { isObject } from '@drmas/engine/errors';
+import { toolsIn } from './offered-tools.js';
 import { langsmithRun, mlflowTrace } from './runs-of-tools.js';
 import {
   attributesOf,
@@ -9,6 +10,7 @@ import {
   jsonOf,
   listOf,
   numbers,
+  partsOf,
   scoresOf,
   startText,
   type TraceSpan,
@@ -152,7 +154,9 @@ export function messagesInEvents(events: readonly JsonFields[]): JsonFields {
     };
     const written = jsonOf(content);
     const fields = isObject(written) ? { ...rest, ...written } : rest;
-    const parsed = Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, jsonOf(field)]));
+    const parsed = Object.fromEntries(
+      Object.entries(fields).map(([key, field]) => [key, key === 'content' ? partsOf(field) : jsonOf(field)]),
+    );
     if (choice === undefined) read.push({ role, ...parsed });
     else answers.push({ role: 'assistant', ...parsed });
   }
@@ -222,7 +226,7 @@ function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
       ...(isCall ? { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': metadata.model } : {}),
       'gen_ai.agent.name': agent,
       'gen_ai.system_instructions': isCall ? metadata.instructions : undefined,
-      'gen_ai.tool.definitions': metadata.tools,
+      'gen_ai.tool.definitions': toolsIn(metadata),
       ...contentNames(isCall, { input: jsonOf(value.input), output: value.output }),
       'gen_ai.usage.input_tokens': metrics.prompt_tokens,
       'gen_ai.usage.output_tokens': metrics.completion_tokens,

@@ -91,7 +91,11 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     odd({ 'gen_ai.response.finish_reasons': ['content_filter'] }),
     odd({ 'gen_ai.output.messages': JSON.stringify([{ ...reply('Hel'), finish_reason: 'content_filter' }]) }),
   ],
-  cut: [odd(input('[{"role":"us')), odd({ 'gen_ai.output.messages': '[{"role":"assis' })],
+  cut: [
+    ...['[{"role":"us', '[[{"role":"us'].map((list) => odd(input(list))),
+    odd({ 'gen_ai.tool.definitions': '[{"type":"function","na' }),
+    odd({ 'gen_ai.output.messages': '[{"role":"assis' }),
+  ],
   media: [
     ...[
       { type: 'blob', modality: 'image', mime_type: 'image/png', content: 'AQI=' },
@@ -112,12 +116,32 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
       ),
     ),
     odd(output([...text, { type: 'image', data: '' }])),
+    ...[{ images: ['AQI='] }, { experimental_attachments: [{ url: 'data:' }] }, { audio: { id: 'a' } }].map((more) =>
+      odd(input([{ role: 'user', content: 'Look', ...more }])),
+    ),
+    odd({ 'gen_ai.system_instructions': [...text, { type: 'blob', content: 'AQI=' }] }),
+    odd({
+      'ai.operationId': 'ai.generateText.doGenerate',
+      'ai.response.text': 'See',
+      'ai.response.files': '[{"mediaType":"image/png"}]',
+    }),
   ],
   part: [
     odd(input(JSON.parse(messages([...text, { type: 'video_clip_v2', clip: 1 }])))),
     odd(input(['Hi', { role: 'user', content: 'Hi' }])),
     odd(input([{ type: 'web_search_call' }])),
     odd(output([{ type: 'tool_call', arguments: {} }])),
+    odd(input([{ role: 'user', value: 'Hi' }])),
+    odd(
+      input([
+        ...JSON.parse(messages(text)),
+        { role: 'assistant', content: '', toolInvocations: [{ state: 'result' }] },
+      ]),
+    ),
+    odd({
+      'gen_ai.output.messages': [{ type: 'ai', content: 'Wait', invalid_tool_calls: [{ name: 'price', args: '{' }] }],
+    }),
+    odd({ 'gen_ai.output.messages': [{ choices: [{ index: 0, delta: { content: 'He' } }] }] }),
   ],
   role: [odd(input([{ role: 'ipython', content: 'Hi' }]))],
   system: [
@@ -126,7 +150,9 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   ],
   gap: [odd(input([...JSON.parse(messages(text)), { role: 'tool', tool_call_id: 'c', content: '5' }]))],
   unlisted: [odd(output([toolCall]))],
-  tool: [odd({ 'gen_ai.tool.definitions': '[{"type":"function"}]' })],
+  tool: ['[{"type":"function"}]', '[{"type":"web_search","name":"search"}]', 'price'].map((tools) =>
+    odd({ 'gen_ai.tool.definitions': tools }),
+  ),
   choice: [
     odd({ 'gen_ai.output.messages': JSON.stringify([reply('Hello'), reply('Hi')]) }),
     odd({
@@ -134,13 +160,18 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     }),
   ],
   reasoning: [odd(output([{ type: 'reasoning', content: 'Hm' }, ...text]))],
-  score: [odd({ 'drmas.success': 'yes' }), { traceId: 'good', name: 'helpful', value: 'very' }],
+  score: [
+    odd({ 'drmas.success': 'yes' }),
+    { traceId: 'good', name: 'helpful', value: 'very' },
+    { traceId: 'good', name: 'mood', value: 0, dataType: 'CATEGORICAL', stringValue: 'calm' },
+  ],
+  taken: [odd({ 'drmas.task.data': '{"essay":"...","score":3}', 'drmas.success': 1 })],
   lone: [{ traceId: 'odd', name: 'helpful', value: 1 }],
   task: [odd({ 'drmas.task.data': '[1]' })],
 };
 
 /** Reasons for which something else is still read. */
-const READ: readonly UnreadReason[] = ['tool', 'choice', 'reasoning', 'score', 'task'];
+const READ: readonly UnreadReason[] = ['tool', 'choice', 'reasoning', 'score', 'taken', 'task'];
 
 describe('what an import does not read', () => {
   const cases = Object.entries(unreadable).flatMap(([reason, rows]) =>

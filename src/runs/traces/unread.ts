@@ -25,6 +25,7 @@ export const UNREAD = {
   choice: 'further answers of a call, whose first one is read',
   reasoning: 'answers that are read without their reasoning',
   score: 'scores that are no numbers',
+  taken: 'scores of traces whose task has a field `score` of its own, which stays',
   lone: 'scores of traces that are not in the files',
   task: 'tasks whose data is no object',
 } as const;

@@ -1,0 +1,234 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { importTraces } from './import-traces.js';
+
+const root = temporaryRoot();
+let count = 0;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The demonstrations and the task that an import writes of these rows, of which nothing may be left out. */
+async function imported(...rows: readonly Fields[]) {
+  const folder = join(root, String(count++));
+  await mkdir(folder);
+  const file = join(folder, 'traces.jsonl');
+  await writeFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  const { unread } = await importTraces(file, { agent: 'buyer' }, join(folder, 'out'));
+  expect(unread).toEqual({});
+  const linesOf = async (name: string) => (await readFile(join(folder, 'out', name), 'utf8')).trim().split('\n');
+  const demonstrations = (await linesOf('demonstrations.jsonl')).map((line) => JSON.parse(line));
+  return { demonstrations, tasks: await linesOf('tasks.jsonl') };
+}
+
+const question = { role: 'user', content: 'Price?' };
+const told = { role: 'assistant', content: 'Five.' };
+const called = { role: 'assistant', content: '', tool_calls: [{ id: 7, name: 'price', args: {} }] };
+const price = { name: 'price', description: 'of one', parameters: { type: 'object', properties: { f: {} } } };
+
+const call = (input: unknown, output: unknown = told, attributes: Fields = {}, span: Fields = {}) => ({
+  ...{ traceId: 't', spanId: 's', ...span },
+  attributes: {
+    ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': input, 'gen_ai.output.messages': output },
+    ...attributes,
+  },
+});
+
+it.each<[string, unknown, string]>([
+  ['of AI SDK', { type: 'json', value: { value: 1, unit: 'kg' } }, '{"value":1,"unit":"kg"}'],
+  ['of a program, with a field of AI SDK', { value: 5, unit: 'kg' }, '{"value":5,"unit":"kg"}'],
+  ['of a program, with two such fields', { type: 'apple', value: 3 }, '{"type":"apple","value":3}'],
+])('reads the whole result of a tool %s', async (_, response, content) => {
+  const result = { role: 'tool', parts: [{ type: 'tool_call_response', id: 7, response }] };
+  const [row] = (await imported(call([question, called, result]))).demonstrations;
+  expect(row.messages[2]).toEqual({ role: 'tool', content, toolCallId: '7' });
+});
+
+it.each<[unknown, string]>([
+  [['a', 'b'], '["a","b"]'],
+  [[{ price: 3 }], '[{"price":3}]'],
+  [[{ type: 'text', text: 'a' }, { text: 'b' }], 'ab'],
+])('reads the content %j of a message of a tool', async (content, read) => {
+  const result = { role: 'tool', tool_call_id: 7, content };
+  const [row] = (await imported(call([question, called, result]))).demonstrations;
+  expect(row.messages[2]).toEqual({ role: 'tool', content: read, toolCallId: '7' });
+});
+
+it.each([
+  [[{ text: 'five' }], 'five'],
+  [[{ json: { a: 1 } }], '{"a":1}'],
+])("reads Bedrock's result %j", async (content, read) => {
+  const result = { role: 'user', content: [{ toolResult: { toolUseId: 7, content } }, { cachePoint: {} }] };
+  const [row] = (await imported(call([question, called, result]))).demonstrations;
+  expect(row.messages[2]).toEqual({ role: 'tool', content: read, toolCallId: '7' });
+});
+
+const listed = (id: unknown, f: string) => ({ id, name: 'price', args: { f } });
+
+it.each<[string, Fields, readonly unknown[]]>([
+  ['with equal ids', { tool_calls: [listed('price', 'a'), listed('price', 'b')] }, ['{"f":"a"}', '{"f":"b"}']],
+  [
+    'that LangChain streamed among the parts',
+    { content: [{ type: 'tool_use', id: 'x', name: 'price', input: '' }], tool_calls: [listed('x', 'a')] },
+    ['{"f":"a"}'],
+  ],
+  [
+    'of older versions of LangChain',
+    { content: 'Wait.', additional_kwargs: { function_call: { name: 'price', arguments: '{"f":"a"}' } } },
+    ['{"f":"a"}'],
+  ],
+  [
+    'of older versions of OpenInference',
+    { content: 'Wait.', function_call_name: 'price', function_call_arguments_json: '{"f":"a"}' },
+    ['{"f":"a"}'],
+  ],
+])('reads calls %s', async (_, answer, expected) => {
+  const span = call([question], [{ type: 'ai', role: 'assistant', ...answer }], { 'gen_ai.tool.definitions': [price] });
+  const [{ messages }] = (await imported(span)).demonstrations;
+  expect(messages[1].toolCalls.map((each: Fields) => each.arguments)).toEqual(expected);
+});
+
+it('keeps the digits of ids', async () => {
+  const calls = '[{"id":2512292042121000001,"function":{"name":"price","arguments":"{}"}}]';
+  const [{ messages }] = (await imported(call([question, { ...called, tool_calls: calls }]))).demonstrations;
+  expect(messages[1].toolCalls[0].id).toBe('2512292042121000001');
+});
+
+it.each<[string, unknown, string]>([
+  ['a refusal', { role: 'assistant', content: null, refusal: 'No.' }, 'No.'],
+  ['a content beside empty parts', { role: 'user', parts: [], content: 'Hi' }, 'Hi'],
+  ['a message of LangChain with its data', { type: 'human', data: { content: 'Hi' } }, 'Hi'],
+])('reads %s', async (_, message, content) => {
+  const [{ messages }] = (await imported(call([question, message, question]))).demonstrations;
+  expect(messages[1].content).toBe(content);
+});
+
+it.each(['["a", "b"]', '"a"', '{"a": 1.0}', '[]'])('keeps the text %s of an event', async (content) => {
+  const events = [
+    { name: 'gen_ai.user.message', attributes: { content } },
+    { name: 'gen_ai.choice', attributes: { index: 0, message: '{"content":"Five."}' } },
+  ];
+  const span = { traceId: 't', spanId: 's', attributes: { 'gen_ai.operation.name': 'chat' }, events };
+  expect((await imported(span)).demonstrations[0].messages).toEqual([{ role: 'user', content }, told]);
+});
+
+const offered = { name: 'price', parameters: { type: 'object', properties: { f: {} } } };
+
+it.each<[string, Fields]>([
+  ['OpenAI’s functions', { messages: [question], functions: [offered] }],
+  [
+    'Bedrock',
+    {
+      messages: [{ role: 'user', content: [{ text: 'Price?' }] }],
+      toolConfig: { tools: [{ toolSpec: { name: 'price', inputSchema: { json: offered.parameters } } }] },
+    },
+  ],
+  [
+    'Gemini',
+    {
+      contents: [{ role: 'user', parts: [{ text: 'Price?' }] }],
+      config: { tools: [{ function_declarations: [offered] }] },
+    },
+  ],
+  ['a table', { messages: [question], tools: { price: { parameters: offered.parameters } } }],
+])('reads tools in the form of %s', async (_, request) => {
+  const [{ messages, tools }] = (await imported(call(request))).demonstrations;
+  expect(messages).toEqual([question, told]);
+  expect(tools).toEqual([offered]);
+});
+
+it('reads tools among the parameters of a request', async () => {
+  const parameters = {
+    'llm.invocation_parameters': JSON.stringify({ tools: [{ type: 'function', function: price }] }),
+  };
+  expect((await imported(call([question], told, parameters))).demonstrations[0].tools).toEqual([price]);
+});
+
+it.each([{ system_instruction: { parts: [{ text: 'Say.' }] } }, { config: { systemInstruction: 'Say.' } }])(
+  'reads the system prompt in %j',
+  async (fields) => {
+    const [{ messages }] = (await imported(call({ contents: 'Price?', ...fields }))).demonstrations;
+    expect(messages).toEqual([{ role: 'system', content: 'Say.' }, question, told]);
+  },
+);
+
+it.each<[unknown, string]>([
+  ['{"text":"hi", "lang":"en"}', '{"text":"hi", "lang":"en"}'],
+  [{ content: 'hi', title: 'x' }, '{"content":"hi","title":"x"}'],
+  ['{"output":["a","b"]}', '{"output":["a","b"]}'],
+  ['{"choices":["a"],"best":1}', '{"choices":["a"],"best":1}'],
+  ['{"name":"Bo","role":"admin"}', '{"name":"Bo","role":"admin"}'],
+  ['[{"fruit":"fig"}]', '[{"fruit":"fig"}]'],
+  [{ choices: [{ index: 0, text: 'hi' }] }, 'hi'],
+  [[{ type: 'text', text: 'hi' }], 'hi'],
+  [{ text: 'hi', finishReason: 'stop', usage: {} }, 'hi'],
+  [{ output: { message: { role: 'assistant', content: [{ text: 'hi' }] } }, stopReason: 'end_turn' }, 'hi'],
+])('reads the answer %j', async (output, content) => {
+  const [{ messages }] = (await imported(call([question], output))).demonstrations;
+  expect(messages[1]).toEqual({ role: 'assistant', content });
+});
+
+it.each(['Five.', told])('reads what a traced function of LangSmith returned: %j', async (output) => {
+  const run = { id: 'r', trace_id: 'r', run_type: 'llm', inputs: { messages: [question] }, outputs: { output } };
+  expect((await imported(run)).demonstrations[0].messages).toEqual([question, told]);
+});
+
+it('keeps the keys of a task and of a schema as they are, with dots and of digits', async () => {
+  const task = { cart: { 0: 'pear', 1: 'fig' }, 'user.name': 'Zoe' };
+  const trace = {
+    id: 'l',
+    input: task,
+    observations: [{ id: 'o', traceId: 'l', type: 'GENERATION', input: 'Hi', output: 'Yes' }],
+  };
+  const { tasks } = await imported(
+    trace,
+    { traceId: 'o', spanId: 'r', attributes: { 'input.value': task } },
+    call([question], told, {}, { traceId: 'o', parentSpanId: 'r' }),
+  );
+  expect(tasks.map((line) => JSON.parse(line))).toEqual([
+    { id: 'l', ...task },
+    { id: 'o', ...task },
+  ]);
+  const schema = { type: 'object', properties: { 'a.b': { type: 'string' }, 0: { type: 'string' } } };
+  const span = {
+    ...{ traceId: 't', spanId: 's' },
+    attributes: {
+      'openinference.span.kind': 'LLM',
+      'llm.input_messages': [{ 'message.role': 'user', 'message.content': 'Price?' }],
+      'llm.output_messages.0.message.role': 'assistant',
+      'llm.output_messages.0.message.tool_calls.0.tool_call.function': {
+        name: 'price',
+        arguments: { 0: 'a', 'x.y': 2 },
+      },
+      'llm.tools': [{ 'tool.json_schema': { name: 'price', parameters: schema } }],
+    },
+  };
+  const [{ messages, tools }] = (await imported(span)).demonstrations;
+  expect(tools[0].parameters).toEqual(schema);
+  expect(JSON.parse(messages[1].toolCalls[0].arguments)).toEqual({ 0: 'a', 'x.y': 2 });
+});
+
+it.each([
+  ['2026-01-01T00:00:00Z', '2026-01-01T00:00:00.5Z'],
+  ['2026-01-01T02:00:00+01:00', '2026-01-01T01:30:00+00:00'],
+  ['2026-01-01 00:00:00', '2026-01-01 00:00:00.000001'],
+])('orders the calls of a trace by their dates %s and %s', async (first, second) => {
+  const later = call([{ role: 'user', content: 'Then?' }], told, {}, { spanId: 'b', startTime: second });
+  const { demonstrations } = await imported(later, call([question], told, {}, { startTime: first }));
+  expect(demonstrations.map(({ messages }) => messages[0].content)).toEqual(['Price?', 'Then?']);
+});
+
+it('reads a call whose tool calls a model, and that call', async () => {
+  const outer = call([question], [{ ...called, tool_calls: [listed('x', 'a')] }], {
+    'gen_ai.tool.definitions': [price],
+  });
+  const tool = {
+    traceId: 't',
+    spanId: 'tool',
+    parentSpanId: 's',
+    attributes: { 'gen_ai.operation.name': 'execute_tool' },
+  };
+  const inner = call([{ role: 'user', content: 'Fig?' }], told, {}, { spanId: 'inner', parentSpanId: 'tool' });
+  expect((await imported(outer, tool, inner)).demonstrations).toHaveLength(2);
+});
