@@ -252,6 +252,31 @@ describe('chat completions', () => {
     );
   });
 
+  it('may have any seed, also with several answers, which then have seeds of their own', async () => {
+    const seeds: unknown[] = [];
+    const recording = modelApp<undefined>({
+      authorise: () => undefined,
+      models: () => ['solver'],
+      mostAnswers: 3,
+      complete: async ({ model, sampling }) => {
+        seeds.push(sampling.seed);
+        return {
+          ...{ id: 'a', model, content: '', toolCalls: [], finishReason: 'stop' },
+          usage: { promptTokens: 1, responseTokens: 1 },
+        };
+      },
+      countTokens: () => 1,
+    });
+    for (const seed of [7, -7, Number.MAX_SAFE_INTEGER - 1]) {
+      seeds.length = 0;
+      const body = JSON.stringify({ ...ask, seed, n: 3 });
+      await recording.request('/v1/chat/completions', { method: 'POST', body });
+      expect(new Set(seeds).size).toBe(3);
+      expect(seeds[0]).toBe(seed);
+      expect(seeds.every(Number.isSafeInteger)).toBe(true);
+    }
+  });
+
   it.each([
     [{ type: 'text' }, undefined],
     [{ type: 'json_object' }, { type: 'object' }],

@@ -44,6 +44,8 @@ const message = z
       role: z.literal('assistant'),
       content: optionalContent,
       name: nameText.nullish(),
+      refusal: z.string().nullish(),
+      audio: only(() => false, 'these models read only text'),
       tool_calls: z.array(toolCall).nullish(),
       function_call: only(() => false, 'function_call is an older form of tool_calls; send tool_calls'),
     }),
@@ -53,7 +55,8 @@ const message = z
     const toolCalls = 'tool_calls' in read && read.tool_calls?.length ? read.tool_calls : undefined;
     const toolCallId = 'tool_call_id' in read ? read.tool_call_id : undefined;
     const role = read.role === 'developer' ? 'system' : read.role;
-    return { role, content: read.content, ...given({ name: read.name, toolCalls, toolCallId }) };
+    const refusal = 'refusal' in read && read.content === '' ? read.refusal : undefined;
+    return { role, content: refusal ?? read.content, ...given({ name: read.name, toolCalls, toolCallId }) };
   });
 
 const tool = z

@@ -9,6 +9,7 @@ import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { clientGone, lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
+import { nextSeed } from './request-fields.js';
 import { responsesDialect } from './responses-dialect.js';
 
 export interface Credentials {
@@ -175,7 +176,7 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
 /** The request of the answer at an index: each has a seed of its own, else all answers would be equal. */
 function withSeedOf(request: ModelRequest, index: number): ModelRequest {
   const { seed } = request.sampling;
-  return seed === undefined ? request : { ...request, sampling: { ...request.sampling, seed: seed + index } };
+  return seed === undefined ? request : { ...request, sampling: { ...request.sampling, seed: nextSeed(seed, index) } };
 }
 
 async function counted<Caller>(server: RequestHandler<Caller>, c: Context): Promise<Response> {

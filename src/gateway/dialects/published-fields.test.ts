@@ -159,6 +159,18 @@ describe('parts of a conversation', () => {
     expect(chatOf({ role: 'function', name: 'look', content: 'a' })).toContain('messages.0.role');
   });
 
+  it('have the refusals of earlier answers, and no audio', () => {
+    expect(chatOf({ role: 'assistant', content: null, refusal: 'No.' })).toMatchObject({
+      messages: [{ content: 'No.' }],
+    });
+    expect(chatOf({ role: 'assistant', content: 'a', refusal: null, audio: null })).toMatchObject({
+      messages: [{ content: 'a' }],
+    });
+    expect(chatOf({ role: 'assistant', audio: { id: 'a' } })).toContain(
+      'messages.0.audio: these models read only text',
+    );
+  });
+
   it('of messages name the flag of a failed call as ignored', () => {
     const result = { type: 'tool_result', tool_use_id: 'a', content: 'no' };
     expect(messagesWith([{ ...result, is_error: true }])).toMatchObject({ ignored: ['is_error'] });

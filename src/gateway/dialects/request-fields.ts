@@ -133,6 +133,10 @@ export const seedNumber = z
   .refine((seed) => Number.isInteger(seed) && Math.abs(seed) <= 2 ** 64, 'expected an integer of 64 bits')
   .transform((seed) => seed % Number.MAX_SAFE_INTEGER);
 
+/** The seed that stands some places after another, among the seeds that numbers tell apart. */
+export const nextSeed = (seed: number, places: number) =>
+  seed > Number.MAX_SAFE_INTEGER - places ? seed - Number.MAX_SAFE_INTEGER + places : seed + places;
+
 /** vLLM's -1 for all tokens is drmas's 0. */
 export const topKNumber = z
   .int()
