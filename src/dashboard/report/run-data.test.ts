@@ -91,6 +91,14 @@ describe('episode sample', () => {
     await expect(failed).rejects.toThrow(/step-000001\.jsonl:5: score\.team: expected a number, got nothing/);
     await expect(failed).rejects.toThrow(LogError);
   });
+
+  it('names the line of an episode whose messages are none', async () => {
+    const path = join(root, 'strange');
+    await recordRun(path);
+    const row = { task: { id: 'x' }, score: { team: 1 }, turns: [{ reward: 1, messages: 5 }] };
+    await appendFile((await RunDirectory.open(path)).stepEpisodesPath(1), `${JSON.stringify(row)}\n`);
+    await expect(sampled(path, [], 1e6)).rejects.toThrow(/step-000001\.jsonl:5: messages: expected a list of objects/);
+  });
 });
 
 it('tells a run that goes on from an interrupted one', async () => {

@@ -14,7 +14,10 @@ type PageTurn = StoredEpisode['turns'][number];
 /** An episode with the fields that a page needs. @throws LogError with file and line if a row is not an episode */
 export function checkedEpisode(row: LogRow, place: LogPlace): StoredEpisode {
   numberAt(row, 'score.team', place);
-  for (const turn of rowsAt(row, 'turns', place)) numberAt(turn, 'reward', place);
+  for (const turn of rowsAt(row, 'turns', place)) {
+    numberAt(turn, 'reward', place);
+    if (turn.messages !== undefined) rowsAt(turn, 'messages', place);
+  }
   return {
     ...row,
     task: { data: undefined, ...(row.task as object), id: String(fieldAt(row, 'task.id')) },

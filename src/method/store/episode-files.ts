@@ -206,6 +206,24 @@ function readLine(line: string): unknown {
 }
 const SCHEMAS = new Set(['parameters']);
 
+/** A row as an episode, if it has the fields that readers depend on. Early versions wrote no messages and no parts. */
+function episodeOf(row: unknown): StoredEpisode | undefined {
+  if (!isObject(row)) return undefined;
+  const { score, turns, task } = row;
+  const isMessage = (message: unknown) => isObject(message) && typeof message.content === 'string';
+  const isTurn = (turn: unknown) =>
+    isObject(turn) &&
+    typeof turn.agent === 'string' &&
+    (turn.messages === undefined || (Array.isArray(turn.messages) && turn.messages.every(isMessage)));
+  if (!isObject(task) || !isObject(score) || !Array.isArray(turns) || !turns.every(isTurn)) return undefined;
+  const [parts, agents] = [score.parts, score.agents].map((table) => (isObject(table) ? table : {}));
+  return {
+    ...row,
+    score: { ...score, parts, agents },
+    turns: turns.map((turn: object) => ('messages' in turn ? turn : { ...turn, messages: [] })),
+  } as unknown as StoredEpisode;
+}
+
 /**
  * Reads a file of `writeEpisodes`, or its first episodes. An incomplete last line is omitted.
  * @throws RunError with file and line
@@ -218,10 +236,12 @@ export async function readEpisodes(
   const episodes: StoredEpisode[] = [];
   for await (const line of linesOf(files, path)) {
     if (episodes.length === most) break;
-    const episode = readLine(line);
-    if (!isObject(episode))
-      throw new RunError(`${path}:${episodes.length + 1}: expected an episode as one JSON object`);
-    episodes.push(episode as unknown as StoredEpisode);
+    const episode = episodeOf(readLine(line));
+    if (episode === undefined)
+      throw new RunError(
+        `${path}:${episodes.length + 1}: expected an episode as one JSON object with its score and its turns`,
+      );
+    episodes.push(episode);
   }
   return episodes;
 }

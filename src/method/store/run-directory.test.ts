@@ -198,6 +198,40 @@ describe('episodes on disk', () => {
   });
 });
 
+describe('episodes that are read', () => {
+  const stored = { task: { id: 't', data: 1 }, sample: 0, score: { team: 1, agents: {}, parts: {} } };
+  const turn = { agent: 'solver', messages: [{ role: 'user', content: 'Hi' }], text: 'a' };
+
+  async function readBack(row: unknown) {
+    const path = join(root, 'episodes.jsonl');
+    await writeFile(path, `${JSON.stringify({ ...stored, turns: [turn] })}\n${JSON.stringify(row)}\n`);
+    return readEpisodes(nodeFiles, path);
+  }
+
+  it('have their scores and turns, else the line is named', async () => {
+    const [message] = turn.messages;
+    const strangeTurns: unknown[] = [
+      ...[null, {}, 5, [null], [5], [{}], [{ ...turn, agent: 5 }], [{ ...turn, messages: 5 }]],
+      ...[[{ ...turn, messages: [null] }], [{ ...turn, messages: [{ ...message, content: null }] }]],
+    ];
+    const rows = [
+      ...[null, 5, 'x', [], {}, { ...stored }, { turns: [turn] }],
+      ...strangeTurns.map((turns) => ({ ...stored, turns })),
+      ...[{ score: 5 }, { score: null }, { task: 'a' }].map((part) => ({ ...stored, turns: [turn], ...part })),
+    ];
+    for (const row of rows) {
+      const read = readBack(row);
+      await expect(read, JSON.stringify(row)).rejects.toThrow(/episodes\.jsonl:2: expected an episode as one JSON/);
+      await expect(read).rejects.toThrow(RunError);
+    }
+  });
+
+  it('may lack the fields that early versions did not write, and have unknown ones', async () => {
+    const [, early] = await readBack({ ...stored, score: { team: 1 }, turns: [{ agent: 'solver' }], later: 1 });
+    expect(early).toEqual({ ...stored, turns: [{ agent: 'solver', messages: [] }], later: 1 });
+  });
+});
+
 describe('one writer', () => {
   it('creates a run that others may read, and that the next process may write after it is closed', async () => {
     const path = join(root, 'run');

@@ -30,6 +30,13 @@ it('collects the state of a run and its scores', () => {
   expect(reader.facts).toEqual(new RunFactsReader(recipe).facts);
 });
 
+it('takes a run whose end has no reason for unfinished', () => {
+  const reader = new RunFactsReader(recipe);
+  for (const event of run)
+    reader.add(event.type === 'run.finished' ? ((({ reason: _, ...rest }) => rest)(event) as typeof event) : event);
+  expect(reader.facts.state).toBe('unfinished');
+});
+
 it('keeps a bounded number of rewards, evenly spread over a long run', () => {
   const reader = new RunFactsReader({});
   reader.add(stamped(started));

@@ -113,7 +113,7 @@ export class RunFactsReader {
         this.#facts = { ...next, warnings: facts.warnings + 1 };
         return;
       case 'run.finished':
-        this.#facts = { ...next, state: event.reason };
+        this.#facts = { ...next, state: event.reason ?? 'unfinished' }; // a damaged log may lack it
         return;
       default: // A list does not show checkpoints and events of later versions.
     }

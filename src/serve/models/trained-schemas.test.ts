@@ -36,7 +36,11 @@ it('are those that all turns of an agent in the last evaluation demand', async (
   await run.writeEvaluationEpisodes(2, [(await played({ reader: [count], writer: [count] })) as never]);
   await run.writeEvaluationEpisodes(10, [(await played({ reader: [city, city], writer: [city, undefined] })) as never]);
   expect(await trainedSchemas(nodeFiles, run.path)).toEqual(new Map([['reader', city]]));
-  await nodeFiles.write(join(run.path, 'episodes', 'evaluation-999999.jsonl'), 'no episode\n');
-  expect(await trainedSchemas(nodeFiles, run.path)).toEqual(new Map());
+  const turn = { agent: 'reader', messages: [{ role: 'system', content: 5 }] };
+  const strange = [{}, { turns: null }, { task: {}, score: {}, turns: [turn] }].map((row) => JSON.stringify(row));
+  for (const line of ['no episode', ...strange]) {
+    await nodeFiles.write(join(run.path, 'episodes', 'evaluation-999999.jsonl'), `${line}\n`);
+    expect(await trainedSchemas(nodeFiles, run.path)).toEqual(new Map());
+  }
   expect(await trainedSchemas(nodeFiles, join(root, 'nothing'))).toEqual(new Map());
 });
