@@ -97,19 +97,26 @@ function withParts(messages: unknown): unknown {
     : messages;
 }
 
+/** The most parts of a name that become objects in objects. Messages have fewer. */
+const MOST_PARTS = 50;
+
 /** A value whose keys with dots have become objects, and lists if the parts are numbers. */
-function undotted(value: unknown, name = ''): unknown {
-  if (OF_DATA.test(name)) return value;
-  if (Array.isArray(value)) return value.map((each) => undotted(each));
+function undotted(value: unknown, name = '', depth = 0): unknown {
+  if (OF_DATA.test(name) || depth > MOST_PARTS) return value;
+  if (Array.isArray(value)) return value.map((each) => undotted(each, '', depth + 1));
   if (!isObject(value) || value instanceof NumberText) return value;
   const parts = new Map<string, [string, unknown][]>();
   for (const [key, inner] of Object.entries(value)) {
     const [head = '', ...rest] = key.split('.');
-    parts.set(head, [...(parts.get(head) ?? []), [rest.join('.'), inner]]);
+    const part: [string, unknown] = [rest.join('.'), inner];
+    const others = parts.get(head);
+    if (others === undefined) parts.set(head, [part]);
+    else others.push(part);
   }
   const entries = [...parts].map(([head, inner]) => {
     const whole = inner.find(([rest]) => rest === '');
-    return [head, whole === undefined ? undotted(Object.fromEntries(inner)) : undotted(whole[1], head)] as const;
+    const [given, named] = whole === undefined ? [Object.fromEntries(inner), ''] : [whole[1], head];
+    return [head, undotted(given, named, depth + 1)] as const;
   });
   if (entries.length === 0 || entries.some(([head]) => !/^\d+$/.test(head))) return Object.fromEntries(entries);
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, inner]) => inner);

@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { importTraces } from './import-traces.js';
 
@@ -217,6 +218,27 @@ it.each([
   const later = call([{ role: 'user', content: 'Then?' }], told, {}, { spanId: 'b', startTime: second });
   const { demonstrations } = await imported(later, call([question], told, {}, { startTime: first }));
   expect(demonstrations.map(({ messages }) => messages[0].content)).toEqual(['Price?', 'Then?']);
+});
+
+it('reads a trace of any depth in a time that its length bounds', { timeout: 120_000 }, async () => {
+  const depth = 1500;
+  const above = Array.from({ length: depth }, (_, i) => ({
+    ...{ traceId: 't', spanId: `above ${i}`, parentSpanId: `above ${i - 1}`, attributes: {} },
+  }));
+  const within = Array.from({ length: depth }, (_, i) =>
+    call([question], told, {}, { spanId: `call ${i}`, parentSpanId: `above ${depth - 1}` }),
+  );
+  const seconds = await processorSeconds(async () => {
+    expect((await imported(...above, ...within)).demonstrations).toHaveLength(depth);
+  });
+  expect(seconds).toBeLessThan(8);
+});
+
+it('reads a call beside an attribute whose name has thousands of parts', async () => {
+  const name = `gen_ai.prompt.0.${'a.'.repeat(20_000)}b`;
+  const attributes = { 'gen_ai.prompt.0.role': 'user', 'gen_ai.prompt.0.content': 'Price?', [name]: 1 };
+  const span = call(undefined, told, attributes);
+  expect((await imported(span)).demonstrations[0].messages).toEqual([question, told]);
 });
 
 it('reads a call whose tool calls a model, and that call', async () => {

@@ -38,12 +38,16 @@ interface UnreadPart {
 export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): TracedEpisode {
   const all = spansWithEvents(spans);
   const byId = new Map(all.map((span) => [span.id, span])); // an exporter that tries again writes a span twice
-  const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, ...callOf(span, byId) }));
+  const nameOf = remembered(agentName);
+  const agentOf = (span: TraceSpan) =>
+    nameOf(span) ?? nameOf(ancestors(span, byId).find((above) => nameOf(above) !== undefined));
+  const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, ...callOf(span, agentOf) }));
   const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
   // A call around other calls is their sum: an agent's run, or a framework's loop. A tool calls models on its own.
+  const isToolSpan = remembered(isTool);
   const summing = (span: TraceSpan) => {
     const above = ancestors(span, byId);
-    const tool = above.findIndex(isTool);
+    const tool = above.findIndex((each) => isToolSpan(each) === true);
     return tool < 0 ? above : above.slice(0, tool);
   };
   const around = new Set(calls.flatMap(({ span }) => summing(span).map(({ id }) => id)));
@@ -70,6 +74,15 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
       ...all.filter(({ attributes }) => !isObject(jsonOf(attributes[TASK] ?? {}))).map((span) => part('task', span)),
     ],
     ...(task === undefined ? {} : { task }),
+  };
+}
+
+/** A function of spans that is computed once for each: a span may stand around thousands. */
+function remembered<Value>(of: (span: TraceSpan) => Value): (span: TraceSpan | undefined) => Value | undefined {
+  const known = new Map<TraceSpan, Value>();
+  return (span) => {
+    if (span !== undefined && !known.has(span)) known.set(span, of(span));
+    return span && known.get(span);
   };
 }
 
@@ -114,16 +127,19 @@ function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
   });
 }
 
+/** The most spans around a span that are looked at. No program nests so many. */
+const MOST_AROUND = 1000;
+
 /** The spans around a span. None if one of them names the span as its parent again, which tells nothing. */
 function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): TraceSpan[] {
-  const above: TraceSpan[] = [];
+  const above = new Set<TraceSpan>();
   let parent = byId.get(span.parent ?? '');
-  while (parent !== undefined && !above.includes(parent)) {
+  while (parent !== undefined && !above.has(parent) && above.size < MOST_AROUND) {
     if (parent === span) return [];
-    above.push(parent);
+    above.add(parent);
     parent = byId.get(parent.parent ?? '');
   }
-  return above;
+  return [...above];
 }
 
 /** A limit of so few tokens ends an answer on purpose, such as a single word. */
@@ -135,7 +151,7 @@ const WITHOUT_A_PART: readonly UnreadReason[] = ['tool', 'choice', 'reasoning'];
 /** A call, and what of it cannot be read. Undefined if that is the messages, the answer, or a part of these. */
 function callOf(
   span: TraceSpan,
-  byId: ReadonlyMap<string, TraceSpan>,
+  agentOf: (span: TraceSpan) => string | undefined,
 ): { readonly call?: ModelCall; readonly unread: readonly UnreadReason[] } {
   const { attributes, failed } = span;
   const unread = new Set<UnreadReason>();
@@ -163,7 +179,7 @@ function callOf(
   if (answer === undefined || worst !== undefined) return { unread: [worst ?? 'answer'] };
   const model = told(attributes, 'model');
   const call: ModelCall = {
-    agent: [span, ...ancestors(span, byId)].map(agentName).find((name) => name !== undefined),
+    agent: agentOf(span),
     model: typeof model === 'string' ? model : undefined,
     messages,
     ...(tools === undefined ? {} : { tools }),
