@@ -25,7 +25,7 @@ export class KlCoefficients {
 
   /** A fixed coefficient is the recipe's, also if a run resumes with it after a controller has changed another. */
   of({ name, kl }: Held): number {
-    const changed = kl?.controller?.type === 'adaptive' ? this.#values.get(name) : undefined;
+    const changed = kl?.controller?.type === 'fixed' ? undefined : this.#values.get(name);
     return changed ?? kl?.coefficient ?? 0;
   }
 
