@@ -28,7 +28,13 @@ export {
   type Round,
   type RunListener,
 } from './base/core/play/run-listener.js';
-export { type RunSpending, runSpending, type TrainingBudget, trainingBudget } from './base/core/play/spending.js';
+export {
+  playedEpisodes,
+  type RunSpending,
+  runSpending,
+  type TrainingBudget,
+  trainingBudget,
+} from './base/core/play/spending.js';
 export {
   meanResponseTokens,
   type Price,

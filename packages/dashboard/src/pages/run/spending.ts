@@ -1,6 +1,6 @@
 /** The costs of a run, from its events: tokens, time and money, by agent and by kind of work. */
 
-import { type Spending, spentTogether, type TokenCount } from '@drmas/engine/host';
+import { playedEpisodes, type Spending, spentTogether, type TokenCount } from '@drmas/engine/host';
 import { evaluatedEpisodes } from '@drmas/engine/nouns';
 import type { EventsByKind } from '../../../../../src/runs/analysis.js';
 
@@ -21,7 +21,7 @@ export interface SpendingRow {
  */
 export function spendingRows({ agents, steps, evaluations, warmups }: EventsByKind): SpendingRow[] {
   const counted = steps.filter((step) => Object.values(step.agents ?? {}).some(({ tokens }) => tokens !== undefined));
-  const played = counted.reduce((sum, { episodes }) => sum + (episodes?.played ?? 0), 0);
+  const played = counted.reduce((sum, step) => sum + playedEpisodes(step), 0);
   const row = (name: string, spent: readonly Spending[], episodes: number, seconds?: number): SpendingRow[] => {
     if (spent.length === 0) return [];
     const { tokens, cost } = spentTogether(spent);

@@ -44,6 +44,12 @@ describe('runSpending', () => {
     expect(spending).toMatchObject({ episodes: 10 + 256 * 4, seconds: 2.8 });
   });
 
+  it('counts the episodes that a step plays as baselines, whose tokens it counts too', () => {
+    const baseline = { episodes: 4, failed: 0 };
+    const more = logged().map((event) => (event.type === 'step' ? { ...event, baseline } : event));
+    expect(runSpending(more)?.episodes).toBe(10 + 4 + 256 * 4);
+  });
+
   it('is undefined for logs without tokens, which earlier versions wrote', () => {
     expect(runSpending([stamped(step(1)), stamped(evaluation(1, 0.5))])).toBeUndefined();
   });

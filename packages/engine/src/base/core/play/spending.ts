@@ -7,7 +7,7 @@ import { type Spending, spentTogether, type TokenCount } from './token-count.js'
 /** Tokens, cost and time of a run so far, without the warm start. */
 export interface RunSpending extends Spending {
   readonly agents: Readonly<Record<string, Spending>>;
-  /** Episodes of steps and evaluations. */
+  /** Episodes of steps and evaluations, those that steps play as baselines included. */
   readonly episodes: number;
   /** Seconds of steps and evaluations. */
   readonly seconds: number;
@@ -21,7 +21,7 @@ export function runSpending(events: readonly (RunEvent | Step | EvaluationEvent)
   let [episodes, seconds, updated] = [0, 0, 0];
   for (const event of events) {
     if (event.type !== 'step' && event.type !== 'evaluation') continue;
-    episodes += event.type === 'step' ? (event.episodes?.played ?? 0) : evaluatedEpisodes(event);
+    episodes += event.type === 'step' ? playedEpisodes(event) : evaluatedEpisodes(event);
     seconds += event.seconds;
     if (event.type === 'step') updated += event.tokens.trained;
     for (const [agent, { tokens, cost }] of Object.entries(event.agents))
@@ -32,6 +32,10 @@ export function runSpending(events: readonly (RunEvent | Step | EvaluationEvent)
   const byAgent = Object.fromEntries([...agents].sort().map(([agent, all]) => [agent, spentTogether(all)]));
   return { ...spentTogether(Object.values(byAgent)), agents: byAgent, episodes, seconds, updated };
 }
+
+/** All episodes whose tokens a step counts. */
+export const playedEpisodes = ({ episodes, baseline }: Pick<Step, 'episodes' | 'baseline'>): number =>
+  (episodes?.played ?? 0) + (baseline?.episodes ?? 0);
 
 // The cost of training a team, from the log of a run, so that a warm start and reinforcement can be compared.
 
