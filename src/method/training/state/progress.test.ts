@@ -50,6 +50,19 @@ it('has the initial value of each part that an older checkpoint lacks', () => {
   expect(() => keptSchema.parse({ step: 1, evaluated: 0 })).toThrow();
 });
 
+it('has no predictions of levels if the curriculum now has those of another field', () => {
+  const by = (field: string) => watchedRun(tinyRecipe({}, [`training.curriculum.by=${field}`]));
+  const progress = firstProgress(by('level'));
+  progress.predictions = { 1: 0.9 };
+  const kept = keptSchema.parse(JSON.parse(JSON.stringify(keptProgress(progress))));
+  expect(loadProgress(by('level'), kept).predictions).toEqual({ 1: 0.9 });
+  const other = loadProgress(by('length'), kept);
+  expect(other.predictions).toEqual({});
+  expect(keptProgress(other).predictedBy).toBe('length');
+  const { predictedBy: _, ...earlier } = kept;
+  expect(loadProgress(by('length'), earlier).predictions).toEqual({ 1: 0.9 }); // of a version that did not say
+});
+
 // The rules that end a run early.
 
 const rulesOf = (training: object, state?: ConstructorParameters<typeof StopRules>[1]) =>
@@ -126,6 +139,17 @@ it('end a run at a low reward in several steps in a row, and at a budget', () =>
   expect(cost.afterStep(step(1, 0, { agents, cost: 5 }), [])?.rule).toBe('cost');
   const atTheEnd = rulesOf({ steps: 1, stopWhen: { cost: 1 } });
   expect(atTheEnd.afterStep(step(1, 0, { cost: 5 }), [])).toBeUndefined();
+});
+
+it('count tokens and cost from the beginning, also for a run that resumes with its first limit', () => {
+  const agents = { solver: { tokens: { read: 30, written: 10, trained: 0 } } };
+  const free = rulesOf({});
+  free.afterEvaluation(evaluation(0, 0, { agents, cost: 4 }));
+  free.afterStep(step(1, 0, { cost: 5 }), [{ prompt: [1, 1], response: [1] }] as unknown as Turn[]);
+  const resumed = (stopWhen: object) => rulesOf({ stopWhen }, JSON.parse(JSON.stringify(free.state)));
+  expect(resumed({ tokens: 44 }).reason).toBeUndefined();
+  expect(resumed({ tokens: 43 }).reason?.rule).toBe('tokens');
+  expect(resumed({ cost: 9 }).reason?.rule).toBe('cost');
 });
 
 it('count wall-clock minutes over interruptions, without the time in between', () => {

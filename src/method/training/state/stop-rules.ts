@@ -23,7 +23,10 @@ export const DEFAULT_SCORE = 'averageAtK';
 
 const scoreOfStep = z.object({ step: z.int().min(0), score: z.number() });
 
-/** The state of the rules in a checkpoint. It has only the parts that the recipe's rules need. */
+/**
+ * The state of the rules in a checkpoint. It has only the parts that the recipe's rules need, and the tokens and the cost
+ * so far, for a run that resumes with a limit of them.
+ */
 export const stopSchema = z.object({
   by: z.string().optional(),
   best: scoreOfStep.optional(),
@@ -169,15 +172,15 @@ export class StopRules {
   }
 
   #spend({ read, written }: TokenCount, { cost: more = 0 }: Pick<Step | EvaluationEvent, 'cost'>): void {
-    const { tokens, cost, minutes } = this.#settings.stopWhen ?? {};
+    const { minutes } = this.#settings.stopWhen ?? {};
     const now = this.#clock?.seconds() ?? 0;
     const seconds = Math.max(0, now - this.#counted);
     this.#counted = now;
     const { tokens: used = 0, cost: paid = 0, seconds: passed = 0 } = this.#state;
     this.#state = {
       ...this.#state,
-      ...(tokens !== undefined && { tokens: used + read + written }),
-      ...(cost !== undefined && { cost: paid + more }),
+      tokens: used + read + written,
+      ...(paid + more > 0 && { cost: paid + more }),
       ...(minutes !== undefined && { seconds: passed + seconds }),
     };
   }
