@@ -65,6 +65,12 @@ const parts = {
   /** The steps in a row in which most, or all, episodes failed, by kind of failure. */
   failing: plainNumbers(),
   predictions: plainNumbers(),
+  /** The field of the levels that the predictions are of. */
+  predictedBy: stateful({
+    schema: z.string().optional(),
+    load: (_, run) => run.training.curriculum?.by,
+    save: (by) => by,
+  }),
   stops: stateful({
     schema: stopSchema.optional(),
     load: (kept, run) => new StopRules(run.training, kept),
@@ -92,8 +98,14 @@ export function firstProgress(run: WatchedRun, warmStart?: string): Progress {
   return { ...loadProgress(run, {}), warmStart };
 }
 
-/** The progress in a checkpoint. A missing part gets its initial value. */
-export function loadProgress(run: WatchedRun, kept: Partial<Record<keyof Parts, unknown>>): Progress {
+/**
+ * The progress in a checkpoint. A missing part gets its initial value, and so do predictions if the curriculum now has
+ * the levels of another field.
+ */
+export function loadProgress(run: WatchedRun, inCheckpoint: Partial<Record<keyof Parts, unknown>>): Progress {
+  const by = run.training.curriculum?.by;
+  const { predictedBy = by } = inCheckpoint;
+  const kept = predictedBy === by ? inCheckpoint : { ...inCheckpoint, predictions: undefined };
   return Object.fromEntries(rows.map(([name, part]) => [name, part.load(kept[name], run)])) as unknown as Progress;
 }
 
