@@ -142,6 +142,12 @@ describe('the README', () => {
     const [before = '', after = ''] = ['before', 'after'].map((when) => firstRunNumber(`real-drmas ${when}`));
     expect(plain).toContain(`from ${Number.parseFloat(before).toFixed(0)} to ${Number.parseFloat(after).toFixed(0)} %`);
     expect(firstRunNumber('real-drmas seconds')).toBe('64 s'); // "a minute"
+    const [, points, low, high, pairs] =
+      /^- Dr\. MAS minus GRPO: \+([\d.]+) \[\+([\d.]+), \+([\d.]+)\] points, (\d+) pairs/m.exec(
+        readPage('docs/findings.md'),
+      ) ?? [];
+    const named = plain.replaceAll(/\]\(.*?\)/g, ']');
+    expect(named).toContain(`[${points} points ahead] [${low}, ${high}] (${pairs} pairs, each side at its own rate;`);
   });
 });
 

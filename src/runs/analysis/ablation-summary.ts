@@ -222,7 +222,7 @@ export function overTurns(
   return measured.reduce((sum, each) => sum + each.value * each.count, 0) / count;
 }
 
-/** The mean reward of an agent over all turns of the steps that have a reward: turns of failed episodes may have none. */
+/** The mean reward of an agent over all turns that have a reward: turns of failed episodes may have none. */
 export const rewardOverTurns = (steps: readonly AgentStep[]): number =>
   overTurns(
     steps,

@@ -153,7 +153,7 @@ function messageOf(value: JsonFields, report: Report): Message[] {
 const CONTENTS = ['parts', 'content', 'contents', 'text', 'refusal'];
 /** Fields beside the content with what agents cannot read, of Ollama, AI SDK and OpenAI. */
 const MEDIA_OF_MESSAGES = ['images', 'audio', 'attachments', 'experimental_attachments'];
-/** Fields with calls that are not read: AI SDK's calls with their results, and LangChain's whose arguments are no JSON. */
+/** Fields with calls that are not read: AI SDK's with their results, and LangChain's whose arguments are no JSON. */
 const UNREAD_FIELDS = ['toolInvocations', 'invalid_tool_calls'];
 
 /** The calls beside the content. Older versions of LangChain and OpenInference write them otherwise. */
@@ -170,7 +170,7 @@ function listedCalls(value: JsonFields): readonly unknown[] {
 
 const callsIn = (parts: readonly Part[]) => parts.flatMap((part) => ('call' in part ? [part.call] : []));
 
-/** LangChain writes a call of Anthropic's models among the parts, if streamed without arguments, and among the calls. */
+/** LangChain writes a call of Anthropic's models among the parts (streamed: without arguments), and among the calls. */
 const withoutRepeated = (inParts: readonly ToolCall[], listed: readonly ToolCall[]) => [
   ...inParts.filter(({ id }) => id === '' || listed.every((other) => other.id !== id)),
   ...listed,

@@ -66,8 +66,8 @@ export function namedMeans(groups: readonly (readonly Episode[])[]): Pick<Step, 
 }
 
 /**
- * The means of the parts of an agent's reward, over the episodes in which it has any, and over the failed ones, in which
- * it earns nothing for them. Absent if no episode has any.
+ * The means of the parts of an agent's reward, over the episodes in which it has any, and over the failed ones, in
+ * which it earns nothing for them. Absent if no episode has any.
  * @param groups As for `namedMeans`
  */
 export function agentPartMeans(groups: readonly (readonly Episode[])[], agent: string): Pick<AgentStep, 'parts'> {

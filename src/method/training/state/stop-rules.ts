@@ -24,8 +24,8 @@ export const DEFAULT_SCORE = 'averageAtK';
 const scoreOfStep = z.object({ step: z.int().min(0), score: z.number() });
 
 /**
- * The state of the rules in a checkpoint. It has only the parts that the recipe's rules need, and the tokens and the cost
- * so far, for a run that resumes with a limit of them.
+ * The state of the rules in a checkpoint. It has only the parts that the recipe's rules need, and the tokens and the
+ * cost so far, for a run that resumes with a limit of them.
  */
 export const stopSchema = z.object({
   by: z.string().optional(),

@@ -88,8 +88,8 @@ export function weakSettings(recipe: Settings): RunWarning[] {
 }
 
 /**
- * A warning for each policy whose agents all have a `rewardWeight` of 0, so that no reward reaches it. There is none for
- * a policy that learns from a teacher.
+ * A warning for each policy whose agents all have a `rewardWeight` of 0, so that no reward reaches it. There is none
+ * for a policy that learns from a teacher.
  */
 function unheardPolicies(settings: Recipe['agents'], policies: Recipe['policies'], assign: Recipe['assign']): string[] {
   return Object.entries(policies).flatMap(([name, { kl }]) => {
