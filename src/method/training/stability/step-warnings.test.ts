@@ -7,8 +7,11 @@ import type { Recipe } from '../../recipe/recipe.js';
 import { estimatorHints, uncountedTokens } from './step-warnings.js';
 import { Symptoms } from './symptoms.js';
 
-const hintsOf = ({ advantage, training }: Recipe, step: number, advantages: Parameters<typeof estimatorHints>[2]) =>
-  estimatorHints({ estimator: openEstimator(advantage), groupSize: training.groupSize }, step, advantages);
+const hintsOf = (
+  { advantage, training, agents }: Pick<Recipe, 'advantage' | 'training' | 'agents'>,
+  step: number,
+  advantages: Parameters<typeof estimatorHints>[2],
+) => estimatorHints({ estimator: openEstimator(advantage), training, agents }, step, advantages);
 
 const calls = {
   solver: { share: 1, success: 0.8, overall: 0.8, alone: 0 },
@@ -66,6 +69,16 @@ it.each(['grpo', 'grpo-turn', 'dr-grpo', 'drmas-std'] as const)(
     ]);
   },
 );
+
+it('there is none for an agent of weight 0, which learns from no reward', () => {
+  const { training } = tinyRecipe();
+  const agents = (rewardWeight: number) => ({ fixer: { rewardWeight } }) as unknown as Recipe['agents'];
+  const often = { ...diagnosed, calls: { fixer: { ...calls.fixer, alone: 0.3 } } };
+  for (const advantage of [{ type: 'grpo' }, { type: 'drmas', singleton: 'zero' }] as Recipe['advantage'][]) {
+    expect(hintsOf({ advantage, training, agents: agents(1) }, 1, often)).toHaveLength(1);
+    expect(hintsOf({ advantage, training, agents: agents(0) }, 1, often)).toEqual([]);
+  }
+});
 
 it('there is none if every agent is measured by its own turns', () => {
   expect(hintsOf(tinyRecipe({ advantage: { type: 'drmas' } }), 1, diagnosed)).toEqual([]);

@@ -6,7 +6,7 @@ import { type CostOfCalls, missingParts, noCost } from '../../../teams/rollout.j
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimateStep } from '../../advantage/estimate.js';
-import type { StepAdvantages } from '../advantages/advantages.js';
+import type { AdvantageSettings, StepAdvantages } from '../advantages/advantages.js';
 import { failureText } from '../play/failures.js';
 import type { Played } from '../play/played.js';
 import type { TrainingRun } from '../run/run-state.js';
@@ -230,20 +230,26 @@ function readsTeam(estimator: OpenEstimator, records: readonly TurnRecord[]): bo
   return numbers(moved).some((advantage, i) => Math.abs(advantage - (before[i] ?? 0)) > ROUNDING);
 }
 
+interface HintedRun extends Pick<AdvantageSettings, 'estimator' | 'agents'> {
+  readonly training: Pick<TrainingRun['training'], 'groupSize'>;
+}
+
 /**
  * Warnings at the first step of a run, for each agent that the recipe's estimator does not suit, with the reason and
  * the setting to change. If agents share a mean, these are agents whose own rewards explain less than half of their
  * squared scores, or whose gradient is inflated by more than 2 if that share is not known. If each agent has its own
- * mean, these are agents that are often alone in their group.
+ * mean, these are agents that are often alone in their group. An agent of weight 0 learns from no reward, so it gets no
+ * warning.
  */
 export function estimatorHints(
-  { estimator, groupSize }: { readonly estimator: OpenEstimator; readonly groupSize: number },
+  { estimator, training: { groupSize }, agents }: HintedRun,
   step: number,
   { inflation, ownShare, calls }: Pick<StepAdvantages, 'inflation' | 'ownShare' | 'calls'>,
 ): Warning[] {
   if (step !== 1) return [];
   const { type } = estimator;
   return Object.entries(calls).flatMap(([agent, ofAgent]): Warning[] => {
+    if (agents[agent]?.rewardWeight === 0) return [];
     const diagnosis = { inflation: inflation[agent], ownShare: ownShare[agent], calls: ofAgent };
     const shared = sharesMean(estimator);
     const advice = shared

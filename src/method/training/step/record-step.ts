@@ -102,7 +102,7 @@ function judgeStep(
     ...unheardTeam(run, played, advantages),
     ...uncountedTokens(run, played),
     ...gapWarnings(played, updates, training.logprobGap),
-    ...estimatorHints({ estimator, groupSize: training.groupSize }, played.step, advantages),
+    ...estimatorHints(run, played.step, advantages),
   ];
   // A missing outcome explains why nothing is learnt.
   return { events: [...events, ...missingOutcomes(played), ...silence, ...hints], fatal };

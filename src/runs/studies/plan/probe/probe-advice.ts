@@ -175,7 +175,7 @@ function estimators(recipe: Recipe, { estimators, agents, groupSize }: ProbeFind
   const opened = recipe.estimator;
   const advice = ofAgents.flatMap(([agent, { inflation, ownShare }]): Advice[] => {
     const calls = agents[agent]?.calls;
-    if (calls === undefined) return [];
+    if (calls === undefined || recipe.agents[agent]?.rewardWeight === 0) return [];
     const alone = aloneAdvice(agent, calls, opened);
     if (alone !== undefined) return [{ code: 'alone', weight: 'hinders', ...alone }];
     if (inflation === null || !sharesMean(opened)) return [];

@@ -126,6 +126,14 @@ describe('probeFindings', () => {
 });
 
 describe('advise', () => {
+  it('changes no estimator for an agent of weight 0, which learns from no reward', () => {
+    const settings = ['advantage.type=drmas', 'advantage.singleton=zero'];
+    const codes = (weight: number) =>
+      probed(groups(5, right), [...settings, `agents.solver.rewardWeight=${weight}`]).codes;
+    expect(codes(1)).toContain('alone hinders');
+    expect(codes(0)).not.toContain('alone hinders');
+  });
+
   const invalid = { reward: 0, invalid: true };
   it.each<[string, EpisodeGroup[], string[], string[]]>([
     ['nothing if outcomes differ', groups(10, right, wrong), [], []],
