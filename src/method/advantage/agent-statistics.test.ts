@@ -197,6 +197,19 @@ describe('agents that share their statistics', () => {
     );
   });
 
+  it('are not those of an agent whose name has a plus', () => {
+    const names = ['a+b', 'a', 'b', 'a%2Bb'];
+    const rewards = [1, 0, 0.5, 0.25, 1, 0, 0, 1];
+    const records = rewards.map((reward, i) => ({
+      ...{ task: 't', episode: `${Math.floor(i / 4)}`, agent: names[i % 4] as string, turn: i % 4, reward },
+    }));
+    const renamed = records.map((turn) => ({ ...turn, agent: `agent${names.indexOf(turn.agent)}` }));
+    const of = (turns: typeof records, group: readonly string[]) =>
+      flat(turns, { type: 'drmas', spread: 'none', shareStatistics: [group] });
+    expect(of(records, ['a', 'b'])).toEqual(of(renamed, ['agent1', 'agent2']));
+    expect(of(records, ['a', 'b'])[0]).toBe(0); // 1 and 1 of 'a+b' alone, and not with 0, 0.5, 0 and 0
+  });
+
   it('belong to one group each', () => {
     const both = {
       type: 'drmas',

@@ -3,6 +3,9 @@ import type { TurnRecord } from '@drmas/engine/nouns';
 import { type Groups, groupBy, parentsOf, statisticsOf, within } from './groups.js';
 import type { EpisodeScore } from './named-choices.js';
 
+/** The name of an agent with its `+` replaced, so that agents that are joined by `+` have a name of their own. */
+const withoutPlus = (agent: string) => agent.replace(/[%+]/g, encodeURIComponent);
+
 /** The turns of one step with their groups, each computed once and only when it is needed. */
 export class TurnBatch {
   readonly turns: readonly TurnRecord[];
@@ -25,8 +28,11 @@ export class TurnBatch {
    */
   sharing(groups: readonly (readonly string[])[]): TurnBatch {
     if (groups.length === 0) return this;
-    const names = new Map(groups.flatMap((agents) => agents.map((agent) => [agent, agents.join('+')] as const)));
-    return new TurnBatch(this.turns.map((turn) => ({ ...turn, agent: names.get(turn.agent) ?? turn.agent })));
+    const names = new Map(
+      groups.flatMap((agents) => agents.map((agent) => [agent, agents.map(withoutPlus).join('+')] as const)),
+    );
+    const nameOf = (agent: string) => names.get(agent) ?? withoutPlus(agent);
+    return new TurnBatch(this.turns.map((turn) => ({ ...turn, agent: nameOf(turn.agent) })));
   }
 
   /** One number a turn. @throws ArgumentError with the first turn that has none */
