@@ -139,6 +139,13 @@ describe('an evaluation', () => {
     ).toBe(1);
   });
 
+  it('takes the mean success of the most frequent answer, whose samples may differ in it', () => {
+    const majority = (samples: readonly Sample[]) => evaluationEvent([group('one', samples)], request, 0).majorityAtK;
+    const samples: readonly Sample[] = [['A', 0], ['A', 1], ['A', 1], right('B')];
+    expect(majority(samples)).toBe(2 / 3);
+    expect(majority([...samples].reverse())).toBe(2 / 3);
+  });
+
   it('gives an answer of null no vote, as `majorityAtK` does', () => {
     const { majorityAtK } = evaluationEvent([group('one', [[null, 0], [null, 0], right('A')])], request, 0);
     expect(majorityAtK).toBe(1);

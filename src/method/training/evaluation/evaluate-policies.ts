@@ -205,21 +205,22 @@ function passAt(scores: readonly (readonly number[])[]): Record<string, number> 
 }
 
 /**
- * The score of the most frequent answer; among equally frequent answers, the first. An episode without an answer, or
- * with `null`, has no vote.
+ * The mean success of the episodes with the most frequent answer; among equally frequent answers, the first. Equal
+ * answers may differ in success, which can depend on more than the answer. An episode without an answer, or with
+ * `null`, has no vote.
  */
 function majorityScore(episodes: readonly Episode[]): number {
-  const votes = new Map<string, { count: number; score: number }>();
+  const votes = new Map<string, number[]>();
   for (const episode of episodes) {
     const answer = answerOf(episode.outcome);
     if (answer === undefined) continue;
-    const vote = votes.get(answer) ?? { count: 0, score: successOf(episode) };
-    vote.count++;
-    votes.set(answer, vote);
+    const scores = votes.get(answer) ?? [];
+    scores.push(successOf(episode));
+    votes.set(answer, scores);
   }
-  let best = { count: 0, score: 0 };
-  for (const vote of votes.values()) if (vote.count > best.count) best = vote;
-  return best.score;
+  let most: readonly number[] = [];
+  for (const scores of votes.values()) if (scores.length > most.length) most = scores;
+  return mean(most);
 }
 
 /**
