@@ -141,6 +141,28 @@ it('end a run at a low reward in several steps in a row, and at a budget', () =>
   expect(atTheEnd.afterStep(step(1, 0, { cost: 5 }), [])).toBeUndefined();
 });
 
+it('count anew with another floor or another gain than the checkpoint has', () => {
+  const low = rulesOf({ stopWhen: { rewardFloor: { below: 0.5, steps: 3 } } });
+  for (const at of [1, 2]) low.afterStep(step(at, 0.3), []);
+  const floored = (state: StopRules['state'], below?: number) => {
+    const kept = JSON.parse(JSON.stringify(state));
+    return rulesOf(below === undefined ? {} : { stopWhen: { rewardFloor: { below, steps: 3 } } }, kept);
+  };
+  const third = (rules: StopRules) => rules.afterStep(step(3, 0.05), [])?.rule;
+  expect(third(floored(low.state, 0.5))).toBe('rewardFloor');
+  expect(third(floored(low.state, 0.1))).toBeUndefined(); // 0.3 was not below 0.1
+  expect(third(floored(floored(low.state).state, 0.5))).toBeUndefined(); // steps without a floor were not counted
+  const { floor: _, ...earlier } = low.state ?? {};
+  expect(third(floored(earlier, 0.5))).toBe('rewardFloor'); // of a version that did not say
+
+  const patient = rulesOf({ stopWhen: { patience: 2, minimumGain: 0.2 } });
+  typesAfter(patient, [0.5, 0.6]);
+  const resumed = (stopWhen: object) => rulesOf({ stopWhen }, JSON.parse(JSON.stringify(patient.state)));
+  const next = (rules: StopRules) => typesAfter(rules, [0.55])[0];
+  expect(next(resumed({ patience: 2, minimumGain: 0.2 }))).toEqual(['stop']);
+  expect(next(resumed({ patience: 2 }))).toEqual([]); // 0.6 was better than 0.5
+});
+
 it('count tokens and cost from the beginning, also for a run that resumes with its first limit', () => {
   const agents = { solver: { tokens: { read: 30, written: 10, trained: 0 } } };
   const free = rulesOf({});

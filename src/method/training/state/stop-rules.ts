@@ -34,6 +34,9 @@ export const stopSchema = z.object({
   waiting: scoreOfStep.extend({ evaluations: z.int().min(0) }).optional(),
   /** Steps in a row whose mean reward is below the floor. */
   low: z.int().min(0).optional(),
+  /** The `minimumGain` and the floor that these numbers were counted under. Earlier versions did not keep them. */
+  gain: z.number().optional(),
+  floor: z.number().optional(),
   /** Tokens read and written, cost, and seconds of wall-clock time. */
   tokens: z.number().optional(),
   cost: z.number().optional(),
@@ -58,8 +61,8 @@ export class StopRules {
 
   constructor(settings: StopSettings, state: StopState = {}) {
     this.#settings = settings;
-    const { by, best, waiting, ...rest } = state;
-    this.#state = by === this.#by ? state : rest; // scores of another kind cannot be compared
+    const { by, best, waiting, gain, ...rest } = state;
+    this.#state = countedUnder(settings, by === this.#by ? state : rest); // scores of another kind cannot be compared
   }
 
   get state(): StopState | undefined {
@@ -122,6 +125,7 @@ export class StopRules {
         this.#state = {
           ...this.#state,
           low: event.reward.mean < rewardFloor.below ? (this.#state.low ?? 0) + 1 : 0,
+          floor: rewardFloor.below,
         };
       this.#spend(playedTokens(turns), event);
     });
@@ -166,7 +170,7 @@ export class StopRules {
         this.#state = { ...this.#state, by: this.#by, best: { step, score } };
     if (patience === undefined) return;
     if (isScore && (waiting === undefined || score > waiting.score + minimumGain))
-      this.#state = { ...this.#state, by: this.#by, waiting: { step, score, evaluations: 0 } };
+      this.#state = { ...this.#state, by: this.#by, waiting: { step, score, evaluations: 0 }, gain: minimumGain };
     else if (waiting !== undefined)
       this.#state = { ...this.#state, waiting: { ...waiting, evaluations: waiting.evaluations + 1 } };
   }
@@ -184,6 +188,16 @@ export class StopRules {
       ...(minutes !== undefined && { seconds: passed + seconds }),
     };
   }
+}
+
+/** The state without what was counted under another floor or another gain: a rule with new limits counts anew. */
+function countedUnder({ stopWhen: { rewardFloor, patience, minimumGain = 0 } = {} }: StopSettings, state: StopState) {
+  const { low, floor = rewardFloor?.below, waiting, gain = minimumGain, ...rest } = state;
+  return {
+    ...rest,
+    ...(low !== undefined && floor === rewardFloor?.below && { low, floor }),
+    ...(waiting !== undefined && patience !== undefined && gain === minimumGain && { waiting, gain }),
+  };
 }
 
 /** Whether the run ends after its last complete step: it is the recipe's last step, or a rule ends the run. */
