@@ -69,6 +69,27 @@ describe('Silence', () => {
     expect(new Silence(run).judge(lesson(1, []), waiting)).toEqual([]);
   });
 
+  it('tells policies that have never learnt from others, also after steps that waited for a critic', () => {
+    const waiting = { solver: { agents: {} }, verifier: { agents: {} } } as unknown as Updates;
+    const said = (learns: (step: number) => readonly string[], steps: number, waits: number) => {
+      let silence = new Silence(run);
+      for (let at = 1; ; at++) {
+        const solved = lesson(at, learns(at), { groups: { ...wrong, allWrong: 0, allRight: 4 } });
+        const [warning] = silence.judge(solved, at <= waits ? waiting : trained);
+        if (at === steps) return warning?.message;
+        silence = new Silence(run, silence.state, silence.learnt); // as a run that resumes
+      }
+    };
+    const never = /If a wrong answer would succeed too/;
+    for (const waits of [0, 2]) {
+      expect(said(() => [], waits + 1, waits)).toMatch(never); // the first step in which a policy could learn
+      expect(said(() => [], waits + 3, waits)).toMatch(never);
+      const later = said((at) => (at === waits + 1 ? both : []), waits + 4, waits);
+      expect(later).toMatch(/Harder tasks/);
+      expect(later).not.toMatch(never);
+    }
+  });
+
   it.each<[string, Partial<Step>, readonly string[], RegExp]>([
     ['all wrong', { groups: wrong }, [], /4 groups earn the same, because none of them succeeds.*longer warm start/],
     ['all right', { groups: { ...wrong, allWrong: 0, allRight: 4 } }, [], /all of them succeed.*[Hh]arder tasks/],

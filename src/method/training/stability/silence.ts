@@ -24,33 +24,43 @@ export class Silence {
   readonly #settings: SilenceSettings;
   /** By agent. */
   readonly #steps: Map<string, number>;
+  /** Whether a policy has ever learnt. Undefined before the first step, and in checkpoints of earlier versions. */
+  #learnt: boolean | undefined;
 
-  constructor(settings: SilenceSettings, state: Readonly<Record<string, number>> = {}) {
+  constructor(settings: SilenceSettings, state: Readonly<Record<string, number>> = {}, learnt?: boolean) {
     this.#settings = settings;
     this.#steps = new Map(Object.entries(state));
+    this.#learnt = learnt;
   }
 
   get state(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#steps);
   }
 
+  get learnt(): boolean | undefined {
+    return this.#learnt;
+  }
+
   /** Returns the warnings after a step. Ignores a policy that waits while its critic learns. */
   judge(lesson: Lesson, updates: Updates): Warning[] {
     const waiting = Object.keys(updates).filter((policy) => Object.keys(updates[policy]?.agents ?? {}).length === 0);
     const learners = learnersOf(this.#settings).filter(([, policy]) => !waiting.includes(policy));
+    if (learners.length === 0) return [];
+    const { step } = lesson;
+    const first = this.#steps.size === 0; // steps in which all policies wait have no counts
+    this.#learnt ??= !first && Math.min(...this.#steps.values()) < step - 1;
     const counts = learners.map(([agent]) => {
       const count = isSilent(lesson.agents[agent]) ? (this.#steps.get(agent) ?? 0) + 1 : 0;
       this.#steps.set(agent, count);
       return [agent, count] as const;
     });
-    if (counts.length === 0) return [];
-    const { step } = lesson;
     const all = Math.min(...counts.map(([, count]) => count));
+    if (counts.some(([, count]) => count === 0)) this.#learnt = true;
     if (all > 0) {
-      const first = step === 1; // a mistake in tasks, rewards or settings shows in the first step
+      // A mistake in tasks, rewards or settings shows in the first step.
       if (!first && !isMilestone(all, TEAM_STEPS)) return [];
       const since = all > 1 ? `for ${all} steps no policy has` : 'no policy has';
-      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#settings, lesson, all === step)}`;
+      const message = `step ${step}: ${since} learnt anything: ${reasonOf(this.#settings, lesson, !this.#learnt)}`;
       return [{ type: 'warning', code: 'nothing-learnt', step, message }];
     }
     return counts

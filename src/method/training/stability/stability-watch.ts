@@ -24,6 +24,7 @@ export interface WatchState {
   /** By agent. */
   readonly symptoms: Readonly<Record<string, SymptomState>>;
   readonly silent: Readonly<Record<string, number>>;
+  readonly learnt?: boolean | undefined;
 }
 
 export interface WatchedRun extends SilenceSettings {
@@ -42,7 +43,7 @@ export class StabilityWatch {
 
   constructor(run: WatchedRun, state: Partial<WatchState> = {}) {
     const { training, trained } = run;
-    const { norms = {}, dropped = {}, symptoms, silent } = state;
+    const { norms = {}, dropped = {}, symptoms, silent, learnt } = state;
     this.#rule = training.spike;
     // If nearly all groups of an agent are equal, its usual norm is rounding, and each useful gradient is far above it.
     const floorOf = (clipNorm: number) => training.spike.floor * (clipNorm || 1);
@@ -51,7 +52,7 @@ export class StabilityWatch {
     this.#norms = new Map(Object.entries(norms).map(([key, norms]) => [key, [...norms]]));
     this.#dropped = new Map(Object.entries(dropped));
     this.#symptoms = new Symptoms(symptoms);
-    this.silence = new Silence(run, silent);
+    this.silence = new Silence(run, silent, learnt);
   }
 
   get state(): WatchState {
@@ -60,6 +61,7 @@ export class StabilityWatch {
       dropped: Object.fromEntries(this.#dropped),
       symptoms: this.#symptoms.state,
       silent: this.silence.state,
+      learnt: this.silence.learnt,
     };
   }
 

@@ -36,6 +36,7 @@ const watchSchema = z.object({
   dropped: z.record(z.string(), z.number()),
   symptoms: z.record(z.string(), symptomState).default({}),
   silent: numbers,
+  learnt: z.boolean().optional(),
 });
 
 /**
