@@ -45,6 +45,21 @@ it('finds the chains of turns, and the reward of each chain', () => {
   });
 });
 
+it('compares no turn with an episode in which no agent that trains wrote a turn', () => {
+  const failure = { reason: 'error', message: 'play threw at its first line' } as const;
+  const thrown = [2, 3].map((sample) => ({ ...episode('a', sample, { team: 0 }, []), failure }));
+  const answered = episode('a', 4, { team: 1 }, [{ agent: 'router', frozen: true }]);
+  const acted = [episode('a', 0, { team: 1 }, [solver]), episode('a', 1, { team: 0 }, [solver])];
+  const of = (episodes: readonly Episode[], type: string) =>
+    advantagesOf([{ task: { id: 'a', data: {} }, episodes }], { type } as Estimator).turns.map(
+      (turn) => turn.advantage,
+    );
+  expect(of([...acted, ...thrown], 'dr-grpo')).toEqual([0.5, -0.5]); // the mean is 1/2, and not 1/4
+  const types = ['grpo', 'dr-grpo', 'rloo', 'maxrl', 'gdpo', 'gigpo', 'magrpo', 'reinforce++-baseline', 'rejection'];
+  for (const type of [...types, 'grpo-passk', 'hierarchical-grpo', 'drmas', 'drmas-mean', 'drmas-std'])
+    expect(of([...acted, ...thrown, answered], type), type).toEqual(of(acted, type));
+});
+
 it('counts the calls of an agent over all episodes, also over those in which only frozen agents act', () => {
   const frozen = { agent: 'router', frozen: true } as const;
   const group = {
