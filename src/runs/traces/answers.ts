@@ -1,6 +1,6 @@
 /** The answers of models in traces, and why they ended. */
 import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
-import type { Message } from '@drmas/engine/nouns';
+import type { Message, ToolCall } from '@drmas/engine/nouns';
 import { contentOf, isBroken, isItem, isMessage, messagesOf, type Report, roleOf } from './messages.js';
 import { jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
@@ -109,15 +109,17 @@ const isChoice = (value: unknown) =>
 
 /** Answers of which one is in several messages, as OpenAI's Responses have them: a text, then calls. */
 function joined(messages: readonly Message[]): Message[] {
-  const answers: Message[] = [];
+  const answers: { readonly first: Message; content: string; readonly calls: ToolCall[] }[] = [];
   for (const message of messages) {
+    const { role, content, toolCalls = [] } = message;
     const last = answers.at(-1);
-    const isEmpty = last !== undefined && last.content === '' && last.toolCalls === undefined;
-    if (last !== undefined && last.role === message.role && (isEmpty || message.content === '')) {
-      const toolCalls = [...(last.toolCalls ?? []), ...(message.toolCalls ?? [])];
-      const content = `${last.content}${message.content}`;
-      answers[answers.length - 1] = { ...last, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) };
-    } else answers.push(message);
+    const isEmpty = last?.content === '' && last.calls.length === 0;
+    if (last !== undefined && last.first.role === role && (isEmpty || content === '')) {
+      last.content += content;
+      for (const call of toolCalls) last.calls.push(call);
+    } else answers.push({ first: message, content, calls: [...toolCalls] });
   }
-  return answers;
+  return answers.map(({ first, content, calls }) => {
+    return { ...first, content, ...(calls.length === 0 ? {} : { toolCalls: calls }) };
+  });
 }

@@ -61,6 +61,7 @@ export function instructionsOf(attribute: unknown, report: Report): string {
 
 export function messagesOf(list: readonly unknown[], report: Report): Message[] {
   const messages: Message[] = [];
+  const callsOf = new Map<Message, ToolCall[]>();
   for (const each of list) {
     const value = serialized(withRole(jsonOf(each)));
     if (!isObject(value)) {
@@ -69,13 +70,17 @@ export function messagesOf(list: readonly unknown[], report: Report): Message[] 
     }
     const last = messages.at(-1);
     const read = isItem(value) ? itemOf(value, report) : messageOf(value, report);
-    const [{ toolCalls = [] } = {}] = read;
     // Items of OpenAI's Responses: the calls of one answer follow each other.
-    if (value.type === 'function_call' && last?.role === 'assistant')
-      messages[messages.length - 1] = { ...last, toolCalls: [...(last.toolCalls ?? []), ...toolCalls] };
-    else messages.push(...read);
+    if (value.type === 'function_call' && last?.role === 'assistant') {
+      const calls = callsOf.get(last) ?? [...(last.toolCalls ?? [])];
+      for (const { toolCalls = [] } of read) calls.push(...toolCalls);
+      callsOf.set(last, calls);
+    } else for (const message of read) messages.push(message);
   }
-  return messages;
+  return messages.map((message) => {
+    const toolCalls = callsOf.get(message);
+    return toolCalls === undefined ? message : { ...message, toolCalls };
+  });
 }
 
 /** The message of a choice. The choice may have its role. */
@@ -171,10 +176,10 @@ function listedCalls(value: JsonFields): readonly unknown[] {
 const callsIn = (parts: readonly Part[]) => parts.flatMap((part) => ('call' in part ? [part.call] : []));
 
 /** LangChain writes a call of Anthropic's models among the parts (streamed: without arguments), and among the calls. */
-const withoutRepeated = (inParts: readonly ToolCall[], listed: readonly ToolCall[]) => [
-  ...inParts.filter(({ id }) => id === '' || listed.every((other) => other.id !== id)),
-  ...listed,
-];
+function withoutRepeated(inParts: readonly ToolCall[], listed: readonly ToolCall[]): ToolCall[] {
+  const ids = new Set(listed.map(({ id }) => id));
+  return [...inParts.filter(({ id }) => id === '' || !ids.has(id)), ...listed];
+}
 
 /** The first of several ids that is one. */
 function idOf(ids: readonly unknown[]): { readonly toolCallId?: string } {

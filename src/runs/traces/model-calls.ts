@@ -5,7 +5,7 @@ import { answerOf, reportEnd } from './answers.js';
 import { agentName, isCall, isOfSdk, isTool, tokensOf, told } from './conventions.js';
 import { conversationOf, instructionsOf, type Report } from './messages.js';
 import { toolsIn, toolsOf } from './offered-tools.js';
-import { isEmpty, jsonOf, type TraceSpan } from './span-fields.js';
+import { isEmpty, jsonOf, merged, type TraceSpan } from './span-fields.js';
 import { messagesInEvents } from './spans.js';
 import type { TracePlace, UnreadReason } from './unread.js';
 
@@ -54,7 +54,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const inner = calls.filter(({ span }) => !around.has(span.id));
   const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
   const task = taskOf(all);
-  const scores: [string, number][] = Object.entries(Object.assign({}, ...spans.map((span) => span.scores)));
+  const scores: [string, number][] = Object.entries(merged(spans.map((span) => span.scores)));
   const numbers = scores.filter(([, value]) => Number.isFinite(value));
   const read = new Set(inner.map(({ span }) => span.id));
   /** A call that two instrumentations recorded is read once, from the one that has its messages. */
@@ -110,7 +110,12 @@ function scoresUnread(spans: readonly TraceSpan[], numbers: readonly (readonly [
  */
 function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
   const logged = new Map<string, TraceSpan[]>();
-  for (const span of spans) if (span.kind === 'event') logged.set(span.id, [...(logged.get(span.id) ?? []), span]);
+  for (const span of spans) {
+    if (span.kind !== 'event') continue;
+    const logs = logged.get(span.id);
+    if (logs === undefined) logged.set(span.id, [span]);
+    else logs.push(span);
+  }
   const present = new Set(spans.flatMap(({ kind, id }) => (kind === undefined ? [id] : [])));
   const absent = Array.from(logged, ([id, [first]]) => (first === undefined || present.has(id) ? [] : [first])).flat();
   const standIns = absent.map(({ kind: _, events: __, ...log }): TraceSpan => ({ ...log, attributes: {} }));
@@ -118,11 +123,7 @@ function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
     if (span.kind !== undefined) return [];
     const logs = (logged.get(span.id) ?? []).sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
     const events = [...(span.events ?? []), ...logs.flatMap((log) => log.events ?? [])];
-    const attributes = Object.assign(
-      messagesInEvents(events),
-      ...logs.map((log) => log.attributes),
-      span.attributes,
-    ) as TraceSpan['attributes'];
+    const attributes = merged([messagesInEvents(events), ...logs.map((log) => log.attributes), span.attributes]);
     return [{ ...span, attributes }];
   });
 }
@@ -168,9 +169,9 @@ function callOf(
   const conversation = messages[0]?.role === 'system' ? messages.slice(1) : messages;
   if (conversation.length === 0) report('input');
   if (conversation.some(({ role }) => role === 'system')) report('system');
-  if (conversation.some(({ role }, i) => role === 'tool' && !conversation.slice(0, i).some(hasCalls))) report('gap');
-  const called = answer?.toolCalls?.find(({ name }) => tools?.every((tool) => tool.name !== name) ?? true);
-  if (called !== undefined) report('unlisted');
+  if (conversation.find((message) => message.role === 'tool' || hasCalls(message))?.role === 'tool') report('gap');
+  const listed = new Set(tools?.map(({ name }) => name));
+  if (answer?.toolCalls?.some(({ name }) => !listed.has(name))) report('unlisted');
   if (answer === undefined) report('answer');
   reportEnd(told(attributes, 'finish'), report);
   const tokens = tokensOf(attributes);

@@ -1,7 +1,7 @@
 /** Masks secrets and personal data in texts and numbers of traces. It finds fixed forms; names of people have none. */
 
 import { isIP } from 'node:net';
-import { exactJson, isObject, NumberText, nestsTooDeep } from '@drmas/engine/errors';
+import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
 import { gitleaksRules } from './gitleaks-rules.js';
 import { jsonOf } from './span-fields.js';
 
@@ -204,7 +204,7 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
   };
   const maskedText = (text: string, under: string): string => {
     if (isSecret(under, text)) return secret();
-    const json = nestsTooDeep(text) ? text : jsonOf(text, /^\s*[[{]/);
+    const json = jsonOf(text, /^\s*[[{]/);
     if (json === text) return mask(text);
     const whole = exactJson(json);
     const changed = exactJson(walk(json, under, new Set(), maskedText));

@@ -1,5 +1,5 @@
 /** Fields of spans, in the forms of the exporters that write them. */
-import { isObject, NumberText, parseExactly } from '@drmas/engine/errors';
+import { isObject, NumberText, nestsTooDeep, parseExactly } from '@drmas/engine/errors';
 
 import type { TracePlace } from './unread.js';
 
@@ -29,6 +29,10 @@ export type UnplacedSpan = Omit<TraceSpan, 'place'>;
 export function fieldOf(value: JsonFields, name: string): unknown {
   return value[name] ?? value[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
 }
+
+/** The fields of several objects; of fields with one name the last counts. */
+export const merged = <Value>(parts: readonly Readonly<Record<string, Value>>[]): Readonly<Record<string, Value>> =>
+  Object.fromEntries(parts.flatMap((fields) => Object.entries(fields)));
 
 export const isEmpty = (value: unknown) =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
@@ -135,9 +139,9 @@ export function partsOf(content: unknown): unknown {
   return Array.isArray(parts) && parts.length > 0 && parts.every(isPart) ? parts : content;
 }
 
-/** The value of a JSON text; other values, and texts of another form, as they are. */
+/** The value of a JSON text; other values, and texts of another form or nested too deep, as they are. */
 export function jsonOf(value: unknown, form = /^\s*[[{"]/): unknown {
-  if (typeof value !== 'string' || !form.test(value)) return value;
+  if (typeof value !== 'string' || !form.test(value) || nestsTooDeep(value)) return value;
   try {
     return parseExactly(value);
   } catch {

@@ -9,6 +9,7 @@ import {
   type JsonFields,
   jsonOf,
   listOf,
+  merged,
   numbers,
   partsOf,
   scoresOf,
@@ -95,7 +96,7 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
   const own = attributesOf(value.attributes);
   const events = [...listOf(value.events).filter(isObject), ...eventsOf(own)];
   const contents = events.map((event) => attributesOf(event.attributes));
-  const attributes: JsonFields = Object.assign({}, ...contents, own);
+  const attributes = merged([...contents, own]);
   return {
     trace,
     id,

@@ -198,8 +198,12 @@ async function wholeValue(file: string): Promise<TraceValue | undefined> {
   const value = parsed(text);
   if (value === undefined) return undefined;
   let [at, line] = [0, 1];
+  let places: ReadonlyMap<string, number[]> | undefined;
   const placeOf = (id?: string) => {
-    const found = id === undefined ? undefined : idAfter(text, id, at);
+    places ??= placesOfIds(text);
+    const ofId = places.get(id ?? '') ?? [];
+    while ((ofId.at(-1) ?? at) < at) ofId.pop();
+    const found = ofId.at(-1);
     if (found !== undefined) {
       line += text.slice(at, found).split('\n').length - 1;
       at = found;
@@ -209,20 +213,20 @@ async function wholeValue(file: string): Promise<TraceValue | undefined> {
   return { value, length, placeOf };
 }
 
-/** The name of a field for the id of a span, right before its value. */
-const ID_FIELD = /"(?:context\.)?(?:spanId|span_id|id)"\s*:\s*$/;
-/** The characters before a value in which the name of its field is looked for. */
-const LONGEST_NAME = 64;
+/** A field for the id of a span, which is no longer. Other fields name it too, such as the parents of other spans. */
+const ID_FIELD = /"(?:context\.)?(?:spanId|span_id|id)"\s*:\s*("(?:[^"\\]|\\.){1,999}")/g;
 
-/** The place of a field with this id. Other fields name it too, such as the parents of other spans. */
-function idAfter(text: string, id: string, from: number): number | undefined {
-  const value = JSON.stringify(id);
-  for (let at = text.indexOf(value, from); at >= 0; at = text.indexOf(value, at + 1)) {
-    const begin = Math.max(from, at - LONGEST_NAME);
-    const field = ID_FIELD.exec(text.slice(begin, at));
-    if (field !== null) return begin + field.index;
+/** The places of the fields with each id in valid JSON, the last first. */
+function placesOfIds(text: string): Map<string, number[]> {
+  const places = new Map<string, number[]>();
+  for (const { index, 1: value = '' } of text.matchAll(ID_FIELD)) {
+    const id: string = JSON.parse(value);
+    const others = places.get(id);
+    if (others === undefined) places.set(id, [index]);
+    else others.push(index);
   }
-  return undefined;
+  for (const ofId of places.values()) ofId.reverse();
+  return places;
 }
 
 /** The lines of a file; undefined for one that is too long. */
