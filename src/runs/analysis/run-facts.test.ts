@@ -37,6 +37,15 @@ it('takes a run whose end has no reason for unfinished', () => {
   expect(reader.facts.state).toBe('unfinished');
 });
 
+it.each([{}, { step: {} }, { step: '2' }, { reward: { mean: {} } }, { time: 5 }])(
+  'counts no step, reward or time of another type: %j',
+  (fields) => {
+    const reader = new RunFactsReader(recipe);
+    for (const type of ['warmup', 'step']) reader.add({ type, ...fields } as never);
+    expect(reader.facts).toEqual(new RunFactsReader(recipe).facts);
+  },
+);
+
 it('keeps a bounded number of rewards, evenly spread over a long run', () => {
   const reader = new RunFactsReader({});
   reader.add(stamped(started));

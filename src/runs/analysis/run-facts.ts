@@ -72,23 +72,26 @@ export class RunFactsReader {
     this.#stride = 1;
   }
 
+  /** @param event Of a log, which may be damaged: fields of another type count as absent */
   add(event: RunEvent): void {
     const facts = this.#facts;
-    const next = { ...facts, started: facts.started ?? event.time, latest: event.time };
+    const time = textOr(event.time);
+    const next = { ...facts, started: facts.started ?? time, latest: time ?? facts.latest };
     this.#facts = next;
     switch (event.type) {
       case 'run.started':
         this.#saysSuccess ??= event.success;
-        this.#facts = { ...next, seed: facts.seed ?? event.seed, state: 'unfinished' };
+        this.#facts = { ...next, seed: facts.seed ?? numberOr(event.seed), state: 'unfinished' };
         return;
       case 'warmup':
-        this.#facts = { ...next, warmStart: { step: event.step, steps: event.steps } };
+        this.#facts = { ...next, warmStart: { step: numberOr(event.step) ?? 0, steps: numberOr(event.steps) ?? 0 } };
         return;
       case 'step': {
-        const reward = event.reward?.mean ?? null;
+        const reward = numberOr(event.reward?.mean);
+        const step = numberOr(event.step) ?? facts.steps;
         const agents = new Set([...facts.agents, ...Object.keys(event.agents ?? {})]);
-        this.#facts = { ...next, steps: event.step, warmStart: null, reward, agents: [...agents].sort() };
-        this.#keep(event.step, reward);
+        this.#facts = { ...next, steps: step, warmStart: null, reward, agents: [...agents].sort() };
+        this.#keep(step, reward);
         return;
       }
       case 'evaluation': {
