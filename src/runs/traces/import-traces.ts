@@ -25,8 +25,9 @@ export interface ImportOptions {
   /** Changes each text, after secrets and personal data of a fixed form were masked. */
   readonly redact?: Redact | undefined;
   /**
-   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`, and
-   * calls of held-out tasks become no demonstrations. By default no task is held out.
+   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`, also
+   * if an earlier import chose otherwise, and calls of held-out tasks become no demonstrations. By default no task is
+   * held out.
    */
   readonly holdOut?: number | undefined;
 }
@@ -124,7 +125,7 @@ interface Survey {
   readonly isHeldOut?: (episode: TracedEpisode) => boolean;
 }
 
-/** @throws RunError if a call has no agent, or if tasks are to be held out and all traces have the same */
+/** @throws RunError if a call has no agent, or if tasks are to be held out and cannot be: all are equal, or one has a `split` */
 async function surveyOf(store: TraceStore, options: ImportOptions, unread: UnreadCounts): Promise<Survey> {
   const { holdOut } = options;
   const scores = new Set<string>();
@@ -140,6 +141,7 @@ async function surveyOf(store: TraceStore, options: ImportOptions, unread: Unrea
     for (const call of episode.calls) nameOf(call, options);
     if (holdOut === undefined) continue;
     const task = taskText(episode);
+    requireFreeSplit(episode);
     first ??= task;
     isOther ||= task !== first;
     const isOut = isHeldOut(task, holdOut);
@@ -158,6 +160,15 @@ async function surveyOf(store: TraceStore, options: ImportOptions, unread: Unrea
       return isHeldOut(task, holdOut) !== (isExchanged && task === first);
     },
   };
+}
+
+/** @throws RunError for a task with a field `split` of another meaning than that of the import */
+function requireFreeSplit({ trace, task }: TracedEpisode): void {
+  const split = task?.split ?? 'train';
+  if (split !== 'train' && split !== 'test')
+    throw new RunError(
+      `the task of the trace ${trace} has a field 'split' of its own, ${exactJson(split).slice(0, 100)}, in which drmas marks held-out tasks: give it another name in the traces`,
+    );
 }
 
 /** Equal tasks are held out together. */

@@ -254,3 +254,17 @@ it('reads a call whose tool calls a model, and that call', async () => {
   const inner = call([{ role: 'user', content: 'Fig?' }], told, {}, { spanId: 'inner', parentSpanId: 'tool' });
   expect((await imported(outer, tool, inner)).demonstrations).toHaveLength(2);
 });
+
+it('refuses by name to hold out tasks with a field `split` of their own, unless it is such a mark', async () => {
+  const file = join(root, 'splits.jsonl');
+  const holding = async (...splits: unknown[]) => {
+    const row = (split: unknown, i: number) =>
+      call([question], told, { 'drmas.task.data': { i, split } }, { traceId: `t${i}` });
+    await writeFile(file, splits.map((split, i) => `${JSON.stringify(row(split, i))}\n`).join(''));
+    return importTraces(file, { agent: 'buyer', holdOut: 0.5 });
+  };
+  await expect(holding('train', 'half and half')).rejects.toThrow(
+    `the task of the trace t1 has a field 'split' of its own, "half and half"`,
+  );
+  expect(await holding('train', 'test', undefined)).toMatchObject({ tasks: 3 });
+});
