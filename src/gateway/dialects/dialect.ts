@@ -26,6 +26,8 @@ export interface ModelRequest {
   readonly responseSchema?: JsonSchema;
   readonly wantsTokenIds: boolean;
   readonly sampling: WishedSampling;
+  /** Fields of the request as its answer repeats them. */
+  readonly repeated?: Readonly<Record<string, unknown>>;
   /** The request's fields that only express a wish: the fields of `sampling`, and others that drmas ignores. */
   readonly ignored: readonly string[];
   /** The client finds out what the endpoint can return: in an episode, the request is no turn. */

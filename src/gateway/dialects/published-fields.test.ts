@@ -94,7 +94,7 @@ const cases: readonly [string, Dialect, object, Readonly<Record<string, unknown>
   ['messages', messagesDialect, { ...ask, max_tokens: 9 }, messages],
 ];
 
-const withoutIgnored = ({ ignored: _, ...request }: ModelRequest) => request;
+const withoutIgnored = ({ ignored: _, repeated: __, ...request }: ModelRequest) => request;
 function readOrRefused(dialect: Dialect, body: object): ModelRequest | string {
   try {
     return dialect.read(body);

@@ -26,7 +26,7 @@ const items = {
     id: `msg_${id}`,
     role: 'assistant',
     status,
-    content: status === 'completed' ? [textPart(text)] : [],
+    content: status === 'in_progress' ? [] : [textPart(text)],
   }),
   call: ({ id, name }: { id: string; name: string }, text: string, status = 'completed'): OutputItem => ({
     type: 'function_call',
@@ -38,20 +38,23 @@ const items = {
   }),
 };
 
-function outputOf({ id, content, reasoning, toolCalls }: ModelAnswer): OutputItem[] {
+const endOf = ({ finishReason }: ModelAnswer) => (finishReason === 'length' ? 'incomplete' : 'completed');
+
+function outputOf(answer: ModelAnswer): OutputItem[] {
+  const { id, content, reasoning, toolCalls } = answer;
   return [
     ...(reasoning ? [items.reasoning(id, reasoning)] : []),
-    ...(content === '' && toolCalls.length > 0 ? [] : [items.message(id, content)]),
+    ...(content === '' && toolCalls.length > 0 ? [] : [items.message(id, content, endOf(answer))]),
     ...toolCalls.map((call) => items.call(call, call.arguments)),
   ];
 }
 
 export function responseObject(request: ModelRequest, answer: ModelAnswer): object {
   const { promptTokens, responseTokens } = answer.usage;
-  const cut = answer.finishReason === 'length';
+  const end = endOf(answer);
   return {
-    ...shell(request, answer.id, cut ? 'incomplete' : 'completed'),
-    incomplete_details: cut ? { reason: 'max_output_tokens' } : null,
+    ...shell(request, answer.id, end),
+    incomplete_details: end === 'incomplete' ? { reason: 'max_output_tokens' } : null,
     output: outputOf(answer),
     usage: {
       input_tokens: promptTokens,
@@ -64,7 +67,8 @@ export function responseObject(request: ModelRequest, answer: ModelAnswer): obje
 }
 
 /** The fields of a response that has only begun. */
-function shell({ model, tools = [], toolChoice = 'auto', maxTokens }: ModelRequest, id: string, status: string) {
+function shell(request: ModelRequest, id: string, status: string) {
+  const { model, tools = [], toolChoice = 'auto', maxTokens, repeated = {} } = request;
   return {
     id,
     object: 'response',
@@ -90,6 +94,7 @@ function shell({ model, tools = [], toolChoice = 'auto', maxTokens }: ModelReque
     },
     tool_choice: typeof toolChoice === 'object' ? { type: 'function', ...toolChoice } : toolChoice,
     tools: tools.map((tool) => ({ type: 'function', ...tool, strict: false })),
+    ...repeated,
   };
 }
 
@@ -121,13 +126,13 @@ export async function* responseEvents(
     yield added(type === 'text' ? items.message(id, '', 'in_progress') : { ...items.reasoning(id, ''), content: [] });
     yield event('response.content_part.added', { ...place(PREFIX[type]), part: part[type]('') });
   }
-  function* close(): Iterable<StreamEvent> {
+  function* close(end = 'completed'): Iterable<StreamEvent> {
     if (open === undefined) return;
     const { type, text } = open;
     const logprobs = type === 'text' ? { logprobs: [] } : {};
     yield event(`response.${NAME[type]}.done`, { ...place(PREFIX[type]), text, ...logprobs });
     yield event('response.content_part.done', { ...place(PREFIX[type]), part: part[type](text) });
-    yield done(type === 'text' ? items.message(id, text) : items.reasoning(id, text));
+    yield done(type === 'text' ? items.message(id, text, end) : items.reasoning(id, text));
     open = undefined;
   }
   function* grow(type: Spoken, delta: string): Iterable<StreamEvent> {
@@ -156,13 +161,13 @@ export async function* responseEvents(
     } else if (delta.type !== 'answer') yield* grow(delta.type, delta.text);
     else {
       const { answer } = delta;
-      yield* close();
+      const end = endOf(answer);
+      yield* close(end);
       if (answer.content === '' && answer.toolCalls.length === 0) {
         yield* begin('text');
-        yield* close();
+        yield* close(end);
       }
       for (const call of answer.toolCalls) yield* called(call);
-      const end = answer.finishReason === 'length' ? 'incomplete' : 'completed';
       yield event(`response.${end}`, { response: responseObject(request, answer) });
     }
   }

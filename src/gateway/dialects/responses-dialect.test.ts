@@ -196,6 +196,57 @@ describe('responses', () => {
       ).toThrow(/^input\.0: nothing is kept between requests/);
   });
 
+  it('find the calls of earlier answers by id, however many they name', () => {
+    const size = 1000;
+    let looks = 0;
+    const toolCalls = Array.from({ length: size }, (_, i) => ({
+      ...{ name: 'look', arguments: '{}' },
+      get id() {
+        looks++;
+        return `call_c0ffee_${i}`;
+      },
+    }));
+    const input = toolCalls.map((_, i) => ({ type: 'item_reference', id: `fc_call_c0ffee_${i}` }));
+    const { messages } = responsesDialect.read({ ...plain, input }, () => {
+      looks++;
+      return { ...answer, toolCalls };
+    });
+    expect(messages.map((message) => message.toolCalls?.length)).toEqual([size]);
+    expect(looks).toBeLessThan(3 * size);
+  });
+
+  it('repeat the instructions and the metadata of their requests', async () => {
+    const labels = { instructions: 'Be brief.', metadata: { user: 'me' } };
+    const answered = (fields: object) => responsesDialect.write(responsesDialect.read({ ...plain, ...fields }), answer);
+    expect(answered(labels)).toMatchObject(labels);
+    for (const metadata of [undefined, null, 5])
+      expect(answered({ metadata })).toMatchObject({ instructions: null, metadata: {} });
+    const request = responsesDialect.read({ ...plain, ...labels });
+    const deltas = (async function* () {
+      yield { type: 'answer' as const, answer };
+    })();
+    const shown: unknown[] = [];
+    for await (const { data } of responsesDialect.stream(request, deltas)) {
+      const { response: whole } = JSON.parse(data);
+      if (whole !== undefined) shown.push(whole);
+    }
+    expect(shown).toMatchObject([labels, labels, labels]);
+  });
+
+  it.each(['ab', ''])('say of a message that a limit cut off that it is incomplete: "%s"', async (content) => {
+    const cut: ModelAnswer = { ...answer, content, toolCalls: [], finishReason: 'length' };
+    const request = responsesDialect.read(plain);
+    const message = { type: 'message', status: 'incomplete', content: [{ text: content }] };
+    expect(responsesDialect.write(request, cut)).toMatchObject({ status: 'incomplete', output: [{}, message] });
+    const deltas = (async function* () {
+      yield { type: 'answer' as const, answer: cut };
+    })();
+    const done: unknown[] = [];
+    for await (const { event, data } of responsesDialect.stream(request, deltas))
+      if (event === 'response.output_item.done') done.push(JSON.parse(data).item);
+    expect(done).toMatchObject([{ type: 'reasoning' }, message]);
+  });
+
   it('keep calls apart that lie behind a result', () => {
     const call = (id: string) => ({ type: 'function_call', call_id: id, name: 'look', arguments: '{}' });
     const result = { type: 'function_call_output', call_id: 'a', output: 'x' };

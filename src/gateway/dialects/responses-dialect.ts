@@ -1,10 +1,10 @@
 /** The responses interface of OpenAI, as far as it needs no state between requests. */
 
-import { DialectError } from '@drmas/engine/errors';
+import { DialectError, isObject } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { openAiError } from './answer-parts.js';
-import type { Dialect, ModelRequest, Recall } from './dialect.js';
+import type { Dialect, ModelRequest, Recall, Said } from './dialect.js';
 import {
   checked,
   content,
@@ -80,6 +80,7 @@ const body = z.object({
       ),
     ),
   instructions: z.string().nullish(),
+  metadata: z.unknown().optional(), // a label
   tools: toolList(tool),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
@@ -113,6 +114,7 @@ function read(value: unknown, recall: Recall = () => undefined): ModelRequest {
     ...(form?.type === 'json_schema' ? { responseSchema: form.schema } : {}),
     ...(form?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
     sampling: given({ temperature, topP }),
+    repeated: { ...given({ instructions }), ...(isObject(request.metadata) ? { metadata: request.metadata } : {}) },
     ignored: [
       ...ignoredFields(value as object, body.shape),
       ...presentFields(request.text ?? {}, ['verbosity']),
@@ -125,15 +127,31 @@ type InputItem = z.output<typeof item>;
 
 /** The items, with references replaced by the items that they name. @throws DialectError for an unknown reference */
 function withoutReferences(items: readonly InputItem[], recall: Recall): InputItem[] {
+  const recallCalls = callsById(recall);
   return items.map((each, index) => {
-    const named = each.type === 'item_reference' ? itemOf(each.id, recall) : each;
+    const named = each.type === 'item_reference' ? itemOf(each.id, recallCalls) : each;
     if (named !== undefined) return named;
     throw new DialectError(400, 'invalid_request', `input.${index}: ${STATELESS}`);
   });
 }
 
+type SaidById = { readonly content: string; readonly calls: ReadonlyMap<string, Said['toolCalls'][number]> };
+
+/** Finds earlier answers with their calls by id: a request may name thousands. */
+function callsById(recall: Recall): (id: string) => SaidById | undefined {
+  const known = new Map<string, SaidById | undefined>();
+  return (id) => {
+    if (!known.has(id)) {
+      const said = recall(id);
+      const calls = new Map(said?.toolCalls.map((call) => [call.id, call]));
+      known.set(id, said && { content: said.content, calls });
+    }
+    return known.get(id);
+  };
+}
+
 /** The item of an earlier answer. Its thoughts are ignored. */
-function itemOf(id: string, recall: Recall): InputItem | undefined {
+function itemOf(id: string, recall: ReturnType<typeof callsById>): InputItem | undefined {
   const [, kind, name = ''] = /^(rs|msg|fc)_(.+)$/.exec(id) ?? [];
   if (kind === 'rs') return { type: 'reasoning' };
   if (kind === 'msg') {
@@ -141,14 +159,17 @@ function itemOf(id: string, recall: Recall): InputItem | undefined {
     return content === undefined ? undefined : { type: 'message', id, role: 'assistant', content };
   }
   const [, turn = ''] = /^call_(.+)_\d+$/.exec(name) ?? [];
-  const call = recall(turn)?.toolCalls.find((each) => each.id === name);
+  const call = recall(turn)?.calls.get(name);
   return call && { type: 'function_call', call_id: name, name: call.name, arguments: call.arguments };
 }
 
 /** The messages of items. Calls belong to the assistant's message directly before them, if there is one. */
 function messagesOf(items: readonly InputItem[]): Message[] {
   const messages: Message[] = [];
+  /** The calls of the last message, if it is the assistant's and has any. */
+  let calls: ToolCall[] | undefined;
   for (const each of items) {
+    if (each.type === 'message' || each.type === 'function_call_output') calls = undefined;
     if (each.type === 'message') {
       const role = each.role === 'developer' ? 'system' : each.role;
       const turnId = role === 'assistant' ? /^msg_(.+)$/.exec(each.id ?? '')?.[1] : undefined;
@@ -157,10 +178,13 @@ function messagesOf(items: readonly InputItem[]): Message[] {
       messages.push({ role: 'tool', content: each.output, toolCallId: each.call_id });
     else if (each.type === 'function_call') {
       const call: ToolCall = { id: each.call_id, name: each.name, arguments: each.arguments };
-      const last = messages.at(-1);
-      const before = last?.role === 'assistant' ? messages.pop() : undefined;
-      const { toolCalls = [], ...rest } = before ?? { role: 'assistant', content: '' };
-      messages.push({ ...rest, toolCalls: [...toolCalls, call] });
+      if (calls !== undefined) {
+        calls.push(call);
+        continue;
+      }
+      calls = [call];
+      const before = messages.at(-1)?.role === 'assistant' ? messages.pop() : undefined;
+      messages.push({ ...(before ?? { role: 'assistant', content: '' }), toolCalls: calls });
     }
   }
   return messages;
