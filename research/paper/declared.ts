@@ -101,6 +101,7 @@ export const estimatorOf = (id: string): string => id.replace(/-at-[\d.e-]+$/, '
 export const shortText = ({ mean: centre, interval }: Comparison): string =>
   `${points(centre)}${interval === undefined ? '' : ` [${points(interval.low)}, ${points(interval.high)}]`}`;
 
+const UNDECIDED = 'not decided';
 const held = (isTrue: boolean) => (isTrue ? 'held' : '**failed**');
 const within = ({ mean: centre }: Comparison, most: number) => 100 * Math.abs(centre) <= most;
 const listed = (texts: readonly string[]) => texts.join(', ');
@@ -548,12 +549,14 @@ const catchUpRepair: Plan = {
 interface OwnRatesPrediction {
   /** Of `drmas` minus `grpo` at equal rates, by rate. */
   readonly equal: Readonly<Record<string, readonly [number, number]>>;
+  /** A prediction at one rate without a range, which the runs cannot decide. */
+  readonly vague?: { readonly rate: number; readonly said: string };
   /** Of each primary comparison, in the plan's order, and its verdict if the plan predicts one. */
   readonly primary: readonly { readonly range?: readonly [number, number]; readonly verdict?: Claim['verdict'] }[];
 }
 
 /** A plan of four estimators, each at its own rate. It is judged when all of its runs are there. */
-export const ownRatesPlan = (name: string, { equal, primary }: OwnRatesPrediction): Plan => ({
+export const ownRatesPlan = (name: string, { equal, vague, primary }: OwnRatesPrediction): Plan => ({
   name,
   outcomes(stored) {
     const id = `${name}-runs`;
@@ -575,13 +578,25 @@ export const ownRatesPlan = (name: string, { equal, primary }: OwnRatesPredictio
         found: listed(atRates.map(({ found }) => points(found.mean))),
         verdict: held(atRates.every(({ range, found }) => lies(found, range))),
       },
+      ...(vague === undefined
+        ? []
+        : [
+            {
+              predicted: `\`drmas\` minus \`grpo\` at ${vague.rate}: ${vague.said}`,
+              found: shortText(differenceAt(of, own, ['drmas', 'grpo'], vague.rate)),
+              verdict: UNDECIDED,
+            },
+          ]),
       ...claims.map(({ pair, whole, verdict }, i) => {
         const { range, verdict: expected } = primary[i] ?? {};
         const wanted = [...(range === undefined ? [] : [text(range)]), ...(expected === undefined ? [] : [expected])];
         return {
           predicted: `Each at its rate, \`${pair.join('` minus `')}\`: ${wanted.join(', ')}`,
           found: `${shortText(whole)}, ${verdict}`,
-          verdict: held((range === undefined || lies(whole, range)) && (expected ?? verdict) === verdict),
+          verdict:
+            expected === 'equivalent' && verdict === 'no difference shown'
+              ? UNDECIDED
+              : held((range === undefined || lies(whole, range)) && (expected ?? verdict) === verdict),
         };
       }),
     ];
@@ -590,6 +605,7 @@ export const ownRatesPlan = (name: string, { equal, primary }: OwnRatesPredictio
 
 const ownRates = ownRatesPlan('own-rates', {
   equal: { '0.0001': [0, 6], '0.0003': [1, 7] },
+  vague: { rate: 0.001, said: '3 points, with a spread of 15 between pairs' },
   primary: [{ range: [-1, 6], verdict: 'no difference shown' }, { verdict: 'equivalent' }, { range: [-6, 2] }],
 });
 

@@ -139,15 +139,19 @@ describe('the README', () => {
     const plain = text.replaceAll(/\s+/g, ' ');
     expect(plain).toContain(`ends at ${Number(grpo).toFixed(0)} %.`);
     expect(plain).toContain(`ends at ${Number(drmas).toFixed(0)} %.`);
-    const [before = '', after = ''] = ['before', 'after'].map((when) => firstRunNumber(`real-drmas ${when}`));
-    expect(plain).toContain(`from ${Number.parseFloat(before).toFixed(0)} to ${Number.parseFloat(after).toFixed(0)} %`);
-    expect(firstRunNumber('real-drmas seconds')).toBe('64 s'); // "a minute"
-    const [, points, low, high, pairs] =
-      /^- Dr\. MAS minus GRPO: \+([\d.]+) \[\+([\d.]+), \+([\d.]+)\] points, (\d+) pairs/m.exec(
-        readPage('docs/findings.md'),
-      ) ?? [];
+    const percents = ['start', 'score'].map((token) => {
+      const quoted = new RegExp(`\\{\\{${token}:own-rates-runs/own-rates/drmas-at-0\\.001\\}\\} -->([\\d.]+) %`);
+      return Number(quoted.exec(readPage('docs/real-models.md'))?.[1]).toFixed(0);
+    });
+    expect(plain).toContain(`Twenty runs took the pretrained SmolLM2-135M [from ${percents.join(' to ')} %]`);
     const named = plain.replaceAll(/\]\(.*?\)/g, ']');
+    const findings = readPage('docs/findings.md').replaceAll(/\s+/g, ' ');
+    const [, points, low, high, pairs] =
+      /- Dr\. MAS minus GRPO: \+([\d.]+) \[\+([\d.]+), \+([\d.]+)\] points, (\d+) pairs/.exec(findings) ?? [];
     expect(named).toContain(`[${points} points ahead] [${low}, ${high}] (${pairs} pairs, each side at its own rate;`);
+    const [, best, ...interval] =
+      /at 0\.001, the best rate of both, \+([\d.]+) \[([-+][\d.]+), \+([\d.]+)\]/.exec(findings) ?? [];
+    expect(named).toContain(`; ${best} [${interval.join(', ')}] at the best rate of both)`);
   });
 });
 
