@@ -277,17 +277,6 @@ describe('each number of a step is the one that is counted by hand', () => {
   });
 });
 
-it('an inflation that no group can show is absent', async () => {
-  const shown = async (reward: () => number) => {
-    const recipe = choiceRecipe({ team: game({ reward }), training: { steps: 1, tasksPerStep: 2, groupSize: 4 } });
-    const [step] = await learnSteps(recipe);
-    return Object.values(step?.event.agents ?? {}).map(({ inflation }) => 'predicted' in inflation);
-  };
-  let episodes = 0;
-  expect(new Set(await shown(() => 1))).toEqual(new Set([false]));
-  expect(new Set(await shown(() => episodes++ % 2))).toEqual(new Set([true]));
-});
-
 // Evaluations and the probe of `drmas plan` count the same episodes.
 
 const perTask = (episodes: readonly Episode[], of: (episode: Episode) => number) =>

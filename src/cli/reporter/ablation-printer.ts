@@ -67,7 +67,7 @@ function agentTable(variants: readonly VariantSummary[]): string[] {
       significant(norm),
       significant(maxNorm),
       significant(spikes),
-      Number.isNaN(inflation) ? '-' : significant(inflation),
+      significant(inflation),
       significant(maxAbsAdvantage),
       (100 * invalid).toFixed(1),
     ]),

@@ -120,12 +120,11 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
     const played = [name, String(turns), (100 * invalid).toFixed(1)];
     if (agents.some(({ frozen }) => frozen === true)) return [...played, 'frozen'];
     const norms = finite(agents.map((agent) => agent.gradientNorm));
-    const inflations = agents.flatMap(({ inflation }) => inflation.predicted ?? []);
     return [
       ...played,
       ...(norms.length === 0 ? ['-', '-'] : [significant(mean(norms)), significant(Math.max(...norms))]),
       String(spikes.filter((spike) => (spike.agent ?? spike.policy) === name).length),
-      inflations.length === 0 ? '-' : significant(mean(inflations)),
+      significant(mean(agents.map((agent) => agent.inflation.predicted))),
       significant(Math.max(...agents.map((agent) => agent.maxAbsAdvantage))),
     ];
   });

@@ -13,17 +13,6 @@ it('takes the mean reward over the turns that have a reward', () => {
   expect(rewardOverTurns([unmeasured])).toBeNaN();
 });
 
-it('takes the mean inflation over the steps that could measure it', () => {
-  const steps = ([{ predicted: 3 }, {}, { predicted: 4 }, {}] as const).map((inflation, i) => ({
-    ...step(i + 1),
-    agents: { solver: { ...solver, inflation } },
-  }));
-  const summaryOf = (some: readonly object[]) =>
-    summariseRun({ name: 'one', variant: 'one', seed: 1 }, some as RunEvent[]).agents.solver;
-  expect(summaryOf(steps)?.inflation).toBe(3.5);
-  expect(summaryOf(steps.slice(1, 2))?.inflation).toBeNaN();
-});
-
 it('takes the mean cost of an agent over all runs, also over those that do not call it', () => {
   const paid = (cost: number) => ({ ...solver, cost, tokens: { read: 1, written: 1, trained: 0 } });
   const runOf = (seed: number, agents: Record<string, AgentStep>) =>

@@ -176,7 +176,7 @@ function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes
     invalid: overTurns(steps, ({ invalid }) => invalid),
     norm: meanOfFinite(norms),
     maxNorm: maxOfFinite(norms),
-    inflation: meanOfFinite(steps.flatMap((step) => step.inflation.predicted ?? [])),
+    inflation: meanOfFinite(steps.map((step) => step.inflation.predicted)),
     maxAbsAdvantage: Math.max(0, ...steps.map((step) => step.maxAbsAdvantage)),
   };
 }
@@ -192,7 +192,7 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
     invalid: overTurns(steps, ({ invalid }) => invalid),
     entropy: meanOfFinite(steps.flatMap(({ entropy }) => entropy ?? [])),
     norm: meanOfFinite(steps.map(({ gradientNorm }) => gradientNorm)),
-    inflation: meanOfFinite(steps.flatMap(({ inflation }) => inflation.predicted ?? [])),
+    inflation: meanOfFinite(steps.map(({ inflation }) => inflation.predicted)),
     ownShare: meanOfFinite(shares),
   };
 }

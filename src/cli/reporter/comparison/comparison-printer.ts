@@ -30,7 +30,7 @@ const LEGEND =
 
 /** The agents. First comes the agent whose gradient shared statistics would inflate most. */
 function agentsByInflation(variants: readonly VariantSummary[]): string[] {
-  const largest = (agent: string) => Math.max(...variants.map(({ agents }) => agents[agent]?.first.inflation || 0));
+  const largest = (agent: string) => Math.max(...variants.map(({ agents }) => agents[agent]?.first.inflation ?? 0));
   return [...new Set(variants.flatMap(({ agents }) => Object.keys(agents)))].sort((a, b) => largest(b) - largest(a));
 }
 

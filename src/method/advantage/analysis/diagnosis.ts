@@ -60,9 +60,9 @@ export function explainInflation(
   return `${called}${when}: shared statistics scale its gradient as its own would (${factor(inflation)}).`;
 }
 
-/** Whether the effect of shared statistics on an agent deserves a sentence. False if it is not known, or no number. */
+/** Whether the effect of shared statistics on an agent deserves a sentence. False if it is not known. */
 export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
-  if (inflation === null || Number.isNaN(inflation)) return false;
+  if (inflation === null) return false;
   return inflation >= NOTABLE || inflation <= 1 / NOTABLE || (ownShare ?? 1) < NEARLY_ALL_OWN;
 }
 

@@ -197,18 +197,17 @@ function chains({ agent, chains: ofAgents }: RecordedAgent): Partial<AgentStep> 
 }
 
 function inflation({ agent, learnt: { advantages, measured } }: RecordedAgent): Partial<AgentStep> {
-  const { [agent]: predicted } = advantages.inflation;
-  const [ownShare, called, ofAgent] = [advantages.ownShare[agent], advantages.calls[agent], measured[agent]];
+  const [known, ownShare, called] = [advantages.inflation[agent], advantages.ownShare[agent], advantages.calls[agent]];
+  const predicted = known ?? 1; // 1 if no group has scores that differ
+  const ofAgent = measured[agent];
   return {
     inflation: {
-      ...(predicted === undefined ? {} : { predicted }),
-      ...(predicted === undefined || ofAgent === undefined
-        ? {}
-        : { measured: ofAgent, covariance: ofAgent - predicted }),
+      predicted,
+      ...(ofAgent === undefined ? {} : { measured: ofAgent, covariance: ofAgent - predicted }),
       ...(ownShare === undefined ? {} : { ownShare }),
       ...(called === undefined
         ? {}
-        : { explanation: explainInflation(agent, { inflation: predicted, ownShare, calls: called }) }),
+        : { explanation: explainInflation(agent, { inflation: known, ownShare, calls: called }) }),
     },
     ...(called === undefined ? {} : { calls: called }),
   };

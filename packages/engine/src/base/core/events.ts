@@ -60,7 +60,7 @@ export interface LossTerms {
 
 /** One agent's measurements of a step. */
 export interface AgentStep extends LossTerms {
-  /** True for an agent that does not train: its norm and its loss are 0. */
+  /** True for an agent that does not train: its norm and its loss are 0, its inflation is 1. */
   readonly frozen?: true;
   /** All of its turns, also in failed episodes; so are `invalid`, `responseTokens` and the other measures of texts. */
   readonly turns: number;
@@ -85,8 +85,8 @@ export interface AgentStep extends LossTerms {
    * under the agent's own statistics (Dr. MAS, Lemma 4.2). 1 is no inflation.
    */
   readonly inflation: {
-    /** Computed from the rewards alone. Absent if no group of the agent has scores that differ. */
-    readonly predicted?: number;
+    /** Computed from the rewards alone. */
+    readonly predicted: number;
     /** Measured with the gradients of at most 32 turns. */
     readonly measured?: number;
     /** Measured - predicted, the lemma's last term: positive if turns with larger gradients deviate more. */
