@@ -25,9 +25,9 @@ export interface ImportOptions {
   /** Changes each text, after secrets and personal data of a fixed form were masked. */
   readonly redact?: Redact | undefined;
   /**
-   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`, also
-   * if an earlier import chose otherwise, and calls of held-out tasks become no demonstrations. By default no task is
-   * held out.
+   * The share of the tasks to hold out, chosen by their text. Their rows have the field `split`, `train` or `test`,
+   * also if an earlier import chose otherwise, and calls of held-out tasks become no demonstrations. By default no task
+   * is held out.
    */
   readonly holdOut?: number | undefined;
 }
@@ -125,7 +125,7 @@ interface Survey {
   readonly isHeldOut?: (episode: TracedEpisode) => boolean;
 }
 
-/** @throws RunError if a call has no agent, or if tasks are to be held out and cannot be: all are equal, or one has a `split` */
+/** @throws RunError if a call has no agent, or if no task can be held out: all are equal, or one has a `split` */
 async function surveyOf(store: TraceStore, options: ImportOptions, unread: UnreadCounts): Promise<Survey> {
   const { holdOut } = options;
   const scores = new Set<string>();
