@@ -85,12 +85,15 @@ async function turn(policy: PolicyHandle, round: number, agent: string, before?:
   };
 }
 
+/** Each ends with an update. */
+const ROUNDS = 3;
+
 async function played(backend: EmbeddedBackend, kind: Kind, config: DecoderConfig) {
   const out = { tokens: [] as string[], logprobs: [] as number[], norms: [] as number[], metrics: [] as number[] };
   const policies = await Promise.all(
     [1, 2].map((seed) => backend.open(weightsOf(kind, config, seed), 'policy', `policy ${seed}`)),
   );
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     await Promise.all(policies.map((policy) => policy.publish()));
     const turns = await Promise.all(
       policies.map(async (policy, p) => {
@@ -136,9 +139,13 @@ describe.skipIf(!available)('the engine on PyTorch beside the native one', () =>
     const config = families[family] as DecoderConfig;
     const [expected, actual] = [await played(native, kind, config), await played(torch, kind, config)];
     expect(actual.tokens).toEqual(expected.tokens);
-    expect(most(actual.logprobs, expected.logprobs)).toBeLessThan(2e-4);
-    expect(most(actual.norms, expected.norms)).toBeLessThan(1e-4);
-    expect(most(actual.metrics, expected.metrics)).toBeLessThan(1e-4);
+    for (const field of ['logprobs', 'norms', 'metrics'] as const) {
+      const [ofNative, ofTorch] = [expected[field], actual[field]];
+      const before = ofNative.length / ROUNDS; // the numbers of the round before the first update
+      expect(most(ofTorch.slice(0, before), ofNative.slice(0, before)), field).toBeLessThan(2e-5);
+      // AdamW turns rounding in gradients near 0 into whole updates, on each kind of processor into others.
+      expect(most(ofTorch, ofNative), field).toBeLessThan(1e-3);
+    }
     // The sampler's log-probs are those of the trainer, to the last bit: each first ratio is exactly 1.
     expect(actual.metrics.filter((_, i) => i % 3 === 2)).toEqual(Array(6).fill(0));
   });
