@@ -234,7 +234,8 @@ async function scores(team: Team, tasks: readonly Task[], speakers: Speakers): P
     return speakers[policy]?.({ texts: texts as [string], random }) ?? '';
   });
   const roomy = Object.keys(team.agents).map((name) => [name, sampler.policy(name, 2 ** 20)]);
-  const executor = inProcessExecutor(scriptedContext(team, sampler, { policies: Object.fromEntries(roomy) }));
+  const context = scriptedContext(team, sampler, { policies: Object.fromEntries(roomy) });
+  const executor = inProcessExecutor({ ...context, timeoutMs: 60_000 }); // all episodes play at once
   const groups = await executor.playGroups({
     team,
     tasks,
