@@ -65,8 +65,10 @@ export class StopRules {
     this.#state = countedUnder(settings, by === this.#by ? state : rest); // scores of another kind cannot be compared
   }
 
+  /** In the order of the schema, so that a resumed run writes the same bytes. */
   get state(): StopState | undefined {
-    return Object.keys(this.#state).length === 0 ? undefined : this.#state;
+    const state = stopSchema.parse(this.#state);
+    return Object.keys(state).length === 0 ? undefined : state;
   }
 
   get bestStep(): number | undefined {
