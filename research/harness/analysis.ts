@@ -1,7 +1,12 @@
 /** Comparisons of variants in pairs, and gains against the probe's predictions. */
 
 import { mean, median, standardDeviation } from '@drmas/engine/math';
-import { LARGEST_P, type PairedInterval, pairedInterval } from '../../src/runs/analysis/paired-interval.js';
+import {
+  LARGEST_P,
+  type PairedInterval,
+  pairedInterval,
+  shownDifference,
+} from '../../src/runs/analysis/paired-interval.js';
 import { signFlipP } from '../../src/runs/analysis/sign-flips.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime, type Variant } from './declaration.js';
 import type { ProbeResult, Results, TrainResult } from './stored-result.js';
@@ -114,10 +119,8 @@ export interface Comparison extends PairedInterval {
  */
 export function compare(gains: readonly number[], planned = PAIRS_FOR_A_CLAIM): Comparison {
   const interval = pairedInterval(gains);
-  const [low, high] = [interval.interval?.low ?? Number.NaN, interval.interval?.high ?? Number.NaN];
   const p = signFlipP(gains);
-  const claimed =
-    p > LARGEST_P ? 'no difference shown' : low > 0 ? 'higher' : high < 0 ? 'lower' : 'no difference shown';
+  const claimed = shownDifference(interval, p) ?? 'no difference shown';
   return {
     ...interval,
     pairs: gains.length,

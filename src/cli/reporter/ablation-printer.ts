@@ -145,14 +145,14 @@ function differenceLines(
       verdicts[verdict],
     ]),
   );
-  const shown = all.filter(({ verdict }) => verdict === 'higher' || verdict === 'lower');
+  const isShown = all.some(({ verdict }) => verdict === 'higher' || verdict === 'lower');
   return [
     ...wrap(title, width),
     ...table(rows).map((line) => `  ${line}`),
     ...(all.some(({ verdict }) => verdict === 'unknown')
       ? ['too few pairs: fewer than six cannot show a difference']
       : []),
-    ...(shown.length > 0 && all.length > 1 ? wrap(unadjusted(all.length), width) : []),
+    ...(isShown && all.length > 1 ? wrap(unadjusted(all.length), width) : []),
   ];
 }
 

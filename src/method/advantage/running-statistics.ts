@@ -32,8 +32,8 @@ function runningOf(state: RunningStatistics, name: string | undefined) {
 }
 
 /**
- * The running statistics after a step. A mean that moves adds to the variance. A group without a value in the step,
- * such as in a step of which a filter keeps nothing, stays as it is.
+ * The running statistics after a step. A mean that moves adds to the variance. A group without a value in the step
+ * keeps its statistics: a filter may have kept no turn.
  */
 export function advanceStatistics({ values, wider, names = [] }: Members, state: RunningStatistics): RunningStatistics {
   const moments = momentsOf({ values, wider });

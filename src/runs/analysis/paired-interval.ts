@@ -56,7 +56,7 @@ export function within(angle: number, freedom: number): number {
 /** The largest exact p value at which a difference counts as shown. */
 export const LARGEST_P = 0.05;
 /** With fewer pairs no exact p value is that small. */
-const LEAST_PAIRS = 6;
+export const LEAST_PAIRS = 6;
 
 /**
  * The difference of the final score or of a metric, variant minus baseline, over the pairs in which both completed and
@@ -113,7 +113,7 @@ export function pairedDifferences(
         better: differences.filter((difference) => difference > 0).length,
         ...interval,
         ...(p === undefined ? {} : { p }),
-        verdict: pairs < LEAST_PAIRS ? 'unknown' : verdictOf(interval, p),
+        verdict: pairs < LEAST_PAIRS ? 'unknown' : (shownDifference(interval, p) ?? 'inside'),
       };
     });
 }
@@ -129,10 +129,10 @@ export function metricDifferences(
   );
 }
 
-function verdictOf({ interval }: PairedInterval, p = 0): PairedDifference['verdict'] {
-  const { low, high } = interval ?? { low: Number.NaN, high: Number.NaN };
-  if (p > LARGEST_P) return 'inside';
-  return low > 0 ? 'higher' : high < 0 ? 'lower' : 'inside';
+/** @param p The exact p value. Undefined for more pairs than it can be computed for: then the interval decides */
+export function shownDifference({ interval }: PairedInterval, p: number | undefined): 'higher' | 'lower' | undefined {
+  if (interval === undefined || (p !== undefined && p > LARGEST_P)) return undefined;
+  return interval.low > 0 ? 'higher' : interval.high < 0 ? 'lower' : undefined;
 }
 
 interface BandPoint {

@@ -107,7 +107,7 @@ const generationOf = (each: unknown) =>
 const isChoice = (value: unknown) =>
   isObject(value) && ['index', 'finish_reason', 'finishReason'].some((name) => value[name] !== undefined);
 
-/** Answers of which one is in several messages, as OpenAI's Responses have them: a text, then calls. */
+/** Joins an answer that several messages hold: OpenAI's Responses write a text, then calls. */
 function joined(messages: readonly Message[]): Message[] {
   const answers: { readonly first: Message; content: string; readonly calls: ToolCall[] }[] = [];
   for (const message of messages) {

@@ -3,9 +3,8 @@
  * OpenLLMetry, OpenInference, Langfuse, Braintrust and MLflow. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
-import { isEmpty, jsonOf, partsOf, type TraceSpan } from './span-fields.js';
+import { isEmpty, type JsonFields, jsonOf, partsOf, type TraceSpan } from './span-fields.js';
 
-type JsonFields = Readonly<Record<string, unknown>>;
 type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
 
 /** The facts of a call in a span, and their attributes; of several attributes the first that is not empty counts. */

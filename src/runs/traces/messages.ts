@@ -1,10 +1,9 @@
 /** Messages of traces in the form of drmas, whichever of the usual forms they have. */
 import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
 import type { Message, ToolCall } from '@drmas/engine/nouns';
-import { fieldOf, isEmpty, jsonOf } from './span-fields.js';
+import { fieldOf, isEmpty, type JsonFields, jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
-type JsonFields = Readonly<Record<string, unknown>>;
 export type Report = (reason: UnreadReason) => void;
 
 /** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
@@ -54,7 +53,7 @@ export function instructionsOf(attribute: unknown, report: Report): string {
   const parts = isObject(value) && Array.isArray(value.parts) ? value.parts : value;
   return isEmpty(parts)
     ? ''
-    : listOf(parts)
+    : asList(parts)
         .map((part) => textIn(part, report))
         .join('\n');
 }
@@ -136,7 +135,7 @@ function messageOf(value: JsonFields, report: Report): Message[] {
     role === 'tool' && Array.isArray(given)
       ? given.length > 0 && given.every((part) => isPlain(part) && !isOfGemini(part))
       : isObject(given) && given.type === undefined && typeof given.text !== 'string';
-  const parts = isData ? [{ text: exactJson(given) }] : listOf(given).map((part) => partOf(part, report));
+  const parts = isData ? [{ text: exactJson(given) }] : asList(given).map((part) => partOf(part, report));
   const content = parts.map((part) => ('text' in part ? part.text : '')).join('');
   const results = parts.flatMap((part) => ('result' in part ? [part.result] : []));
   if (role === 'tool' && results.length === 0) {
@@ -166,7 +165,7 @@ function listedCalls(value: JsonFields): readonly unknown[] {
   const { additional_kwargs: kwargs, function_call_name: name } = value;
   const lists = [value, isObject(kwargs) ? kwargs : {}].map((fields) =>
     [fields.tool_calls, fields.toolCalls, fields.function_call].flatMap((calls) =>
-      calls === undefined || calls === null ? [] : listOf(jsonOf(calls)),
+      calls === undefined || calls === null ? [] : asList(jsonOf(calls)),
     ),
   );
   const named = typeof name === 'string' ? [{ name, arguments: value.function_call_arguments_json }] : [];
@@ -187,7 +186,7 @@ function idOf(ids: readonly unknown[]): { readonly toolCallId?: string } {
   return id === undefined ? {} : { toolCallId: id instanceof NumberText ? id.text : String(id) };
 }
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
+const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 
 type Part = { readonly text: string } | { readonly call: ToolCall } | { readonly result: Message };
 
@@ -280,7 +279,7 @@ function resultText(output: unknown, report: Report): string {
   return exactJson(output);
 }
 
-/** The types of AI SDK's results, whose field `value` is what a model reads. */
+/** The types of AI SDK's results. A model reads their field `value`. */
 const VALUES = ['text', 'json', 'error-text', 'error-json'];
 
 /** The result of a tool in parts of Bedrock, which are texts or JSON. */

@@ -49,7 +49,7 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** What a call returned: LangSmith puts what is no object into one. */
+/** The result of a call. LangSmith wraps a value that is no object. */
 const outputOf = (outputs: unknown): unknown =>
   isObject(outputs) && Object.keys(outputs).join() === 'output' ? outputs.output : outputs;
 

@@ -140,12 +140,13 @@ function agentEvaluations(
   prices: Readonly<Record<string, Price>>,
 ): Record<string, AgentEvaluation> {
   const episodes = played.flatMap((group) => group.episodes);
+  const scoredByTask = groups.map((group) => group.episodes);
   const turns = episodes.flatMap((episode) => episode.turns);
   const agents = [...new Set(turns.map(({ agent }) => agent))].sort();
   return Object.fromEntries(
     agents.map((agent) => {
       const ofAgent = turns.filter((turn) => turn.agent === agent);
-      const rewards = groups.map((group) => mean(group.episodes.map((episode) => agentReward(episode, agent))));
+      const rewards = scoredByTask.map((ofTask) => mean(ofTask.map((episode) => agentReward(episode, agent))));
       return [
         agent,
         {
@@ -155,10 +156,7 @@ function agentEvaluations(
           ...meanResponseTokens(ofAgent),
           ...priced(playedTokens(ofAgent), prices[agent]),
           ...rewardOf(rewards, level),
-          ...agentPartMeans(
-            groups.map(({ episodes }) => episodes),
-            agent,
-          ),
+          ...agentPartMeans(scoredByTask, agent),
         },
       ];
     }),

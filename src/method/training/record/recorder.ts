@@ -56,8 +56,8 @@ type NamedNumbers = Readonly<Record<string, number>>;
 
 /**
  * The means of the team's parts and metrics. Each field is absent if no episode has any.
- * @param groups The episodes by what counts once in the mean reward, so that the means of parts sum to it: the tasks of
- *   an evaluation, or all episodes of a step together
+ * @param groups The episodes of each unit that counts once in the mean reward: the tasks of an evaluation, or all
+ *   episodes of a step together. So the means of parts sum to the mean reward.
  */
 export function namedMeans(groups: readonly (readonly Episode[])[]): Pick<Step, 'parts' | 'metrics'> {
   const parts = groups.map((episodes) => episodes.map(({ score }) => score.parts));

@@ -192,7 +192,7 @@ export class StopRules {
   }
 }
 
-/** The state without what was counted under another floor or another gain: a rule with new limits counts anew. */
+/** The state without the counts under another floor or another gain: a rule with new limits counts anew. */
 function countedUnder({ stopWhen: { rewardFloor, patience, minimumGain = 0 } = {} }: StopSettings, state: StopState) {
   const { low, floor = rewardFloor?.below, waiting, gain = minimumGain, ...rest } = state;
   return {

@@ -25,7 +25,12 @@ import {
   type VariantSummary,
 } from '../../analysis/ablation-summary.js';
 import { type ParetoPicture, paretoPicture } from '../../analysis/aims/pareto-front.js';
-import { metricDifferences, type PairedDifference, pairedDifferences } from '../../analysis/paired-interval.js';
+import {
+  LEAST_PAIRS,
+  metricDifferences,
+  type PairedDifference,
+  pairedDifferences,
+} from '../../analysis/paired-interval.js';
 import { resolveRecipe } from '../../composition/resolve-recipe.js';
 import { type RunPlace, startRun, thisProcess } from '../../run/execute/start-run.js';
 import { prepareTasks } from '../../run/open/prepare-tasks.js';
@@ -199,7 +204,7 @@ interface Comparison {
 
 /** The runs of the options, each with its recipe. @throws RecipeError */
 function comparisonOf(loaded: LoadedRecipe, options: AblateOptions): Comparison {
-  const { set = [], seeds = 6, firstSeed = 1, warmStartSeed } = options;
+  const { set = [], seeds = LEAST_PAIRS, firstSeed = 1, warmStartSeed } = options;
   const { definition, name } = loaded;
   const resolve = (overrides: readonly string[]) =>
     resolveRecipe(definition, { overrides, name, code: codeOf(loaded) });
