@@ -10,9 +10,8 @@ import {
   predictionOf,
 } from './analysis.js';
 import { PAIRS_FOR_A_CLAIM, type Part, type Regime } from './declaration.js';
-import { gainPoint } from './part-text.js';
 import type { Results } from './stored-result.js';
-import type { Figure } from './svg.js';
+import { type Figure, gainPoint } from './svg.js';
 import { gainText, points, table } from './text.js';
 
 export const BLIND = {

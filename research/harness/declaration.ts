@@ -62,8 +62,8 @@ export interface Part {
   readonly baseline: string;
   /** One pair each; the warm start has the same seed. */
   readonly seeds: readonly number[];
-  /** The figure: gain against own share, curves of evaluations, or norms by step. Default: none. */
-  readonly figure?: 'dose' | 'curves' | 'norms';
+  /** The figure: scores of `ownRates`, gain against own share, curves of evaluations, or norms. Default: none. */
+  readonly figure?: 'arms' | 'dose' | 'curves' | 'norms';
   /** The success that runs are timed to, in place of scores. The part has one regime. */
   readonly waiting?: Waiting;
   /** Whether `drmas plan --play` runs before, with the baseline's estimator. */

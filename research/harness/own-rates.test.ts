@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { curveScore, lastScore, PartResults } from './analysis.js';
 import type { Job, OwnRates, Part, Regime } from './declaration.js';
 import { fakePart, fakeResults } from './fake-results.js';
-import { crossFitted, differenceAt, fittedDifference, fittedText, ownRatesText, slopeOnRate } from './own-rates.js';
+import {
+  crossFitted,
+  differenceAt,
+  fittedDifference,
+  fittedText,
+  ownRatesFigure,
+  ownRatesText,
+  slopeOnRate,
+} from './own-rates.js';
 
 const own: OwnRates = {
   arms: ['a', 'b'],
@@ -100,5 +108,21 @@ describe('comparisons of arms', () => {
     const { mean, pairs } = slopeOnRate(growing, own, ['a', 'b']);
     expect(pairs).toBe(10);
     expect(mean).toBeCloseTo(0.205, 12); // 0.2 or 0.21 for ten times the rate
+  });
+
+  it('are drawn side by side at each rate that has a run, each with the interval of its mean', () => {
+    const some = resultsOf((arm, rate, seed) =>
+      arm === 'b' && rate === 0.01 ? undefined : (arm === 'a' ? 0.5 : 0.4) + (seed % 2) / 100,
+    );
+    const { series, x } = ownRatesFigure(some);
+    expect(x.names).toEqual(['0.1', '0.01']);
+    expect(series.map(({ name, points }) => [name, points.map((point) => point.x.toFixed(2))])).toEqual([
+      ['a', ['-0.03', '0.97']],
+      ['b', ['0.03']],
+    ]);
+    const [first] = series[0]?.points ?? [];
+    expect(first?.y).toBeCloseTo(50.5, 10);
+    // Five of 50 and five of 51: s = .527 and t(9) = 2.262.
+    expect((first?.high ?? 0) - (first?.low ?? 0)).toBeCloseTo((2 * 2.262 * 0.527) / Math.sqrt(10), 2);
   });
 });

@@ -13,6 +13,7 @@ import {
 import type { OwnRates, Regime } from './declaration.js';
 import { holm } from './p-values.js';
 import type { TrainResult } from './stored-result.js';
+import { type Figure, gainPoint } from './svg.js';
 import { differs, exactText, gainText, slopeText, table } from './text.js';
 
 type Arms = readonly [string, string];
@@ -193,4 +194,24 @@ function armsTable(results: PartResults, own: OwnRates): string {
   );
   const below = `ends below its start plus ${100 * LEARNT} points`;
   return table(['arm', 'rate', 'start', 'whole curve', 'last evaluation', below], rows);
+}
+
+/**
+ * The score over the whole curve at each rate, one series an arm, with the 95 % interval of its mean. The arms stand
+ * side by side. A difference of two arms has a narrower interval, because its runs are pairs.
+ */
+export function ownRatesFigure(results: PartResults): Figure {
+  const { arms, rates, variantAt } = results.part.ownRates as OwnRates;
+  const regime = regimeOf(results);
+  const pointsOf = (arm: string, shift: number) =>
+    rates.flatMap((rate, at) => {
+      const runs = results.runs(regime, results.variant(variantAt(arm, rate)));
+      return runs.length === 0 ? [] : [gainPoint(at + shift, compare(runs.map((run) => curveScore(regime, run))))];
+    });
+  return {
+    title: results.part.title,
+    series: arms.map((arm, i) => ({ name: arm, line: true, points: pointsOf(arm, (i - (arms.length - 1) / 2) / 20) })),
+    x: { label: 'learning rate', names: rates.map(String) },
+    y: { label: 'score over the whole curve, %' },
+  };
 }

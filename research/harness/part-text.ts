@@ -14,11 +14,11 @@ import {
 } from './analysis.js';
 import { jobsOf, type Part, type Regime } from './declaration.js';
 import { mechanismTable, noiseTable } from './mechanism.js';
-import { ownRatesText } from './own-rates.js';
+import { ownRatesFigure, ownRatesText } from './own-rates.js';
 import { holm } from './p-values.js';
 import { normsFigure } from './stability.js';
 import { type Results, repeatableCommand, type TrainResult } from './stored-result.js';
-import { type Figure, figureText, type PlottedPoint, type Series } from './svg.js';
+import { type Figure, figureText, gainPoint, type Series } from './svg.js';
 import { differs, exactText, gainText, plain, points, table } from './text.js';
 import { waitingFigure, waitingTable } from './waiting.js';
 import { distinct } from './work-through.js';
@@ -174,13 +174,6 @@ interface Outcome {
   readonly score: number;
 }
 
-/** A gain in points with its interval, at a place of the axis. */
-export const gainPoint = (x: number, { mean: y, interval }: Comparison): PlottedPoint => ({
-  x,
-  y: 100 * y,
-  ...(interval === undefined ? {} : { low: 100 * interval.low, high: 100 * interval.high }),
-});
-
 function doseFigure(results: PartResults): Figure {
   const { part, baseline } = results;
   const series = part.variants
@@ -216,6 +209,7 @@ function curvesFigure(results: PartResults): Figure {
 }
 
 const figures = {
+  arms: ownRatesFigure,
   dose: doseFigure,
   curves: curvesFigure,
   norms: normsFigure,

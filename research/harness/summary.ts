@@ -3,9 +3,8 @@ import { mean } from '@drmas/engine/math';
 import { dosesOf, PartResults, scoreAt } from './analysis.js';
 import { anchorOf, type Part, type Primary, type Question } from './declaration.js';
 import { holm } from './p-values.js';
-import { gainPoint } from './part-text.js';
 import type { Results } from './stored-result.js';
-import { figureText } from './svg.js';
+import { figureText, gainPoint } from './svg.js';
 import { exactText, gainText, points, table } from './text.js';
 
 export const SUMMARY = {

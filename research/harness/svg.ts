@@ -21,6 +21,16 @@ export interface PlottedPoint {
   readonly small?: boolean;
 }
 
+/** A share with its interval, in percent or points, at a place of the axis. */
+export const gainPoint = (
+  x: number,
+  { mean: y, interval }: { readonly mean: number; readonly interval?: { readonly low: number; readonly high: number } },
+): PlottedPoint => ({
+  x,
+  y: 100 * y,
+  ...(interval === undefined ? {} : { low: 100 * interval.low, high: 100 * interval.high }),
+});
+
 export interface Figure {
   readonly title: string;
   readonly series: readonly Series[];
