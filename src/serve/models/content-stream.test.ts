@@ -36,7 +36,8 @@ describe('a response while it is written', () => {
         const given = streamed(stream, parts);
         const { rest, reasoning = '' } = withoutThinking(text);
         expect(rest.startsWith(given.text)).toBe(true);
-        expect(reasoning.startsWith(given.reasoning.trim())).toBe(true);
+        expect(reasoning.startsWith(given.reasoning)).toBe(true);
+        if (text.includes('</think>')) expect(given.reasoning).toBe(reasoning);
         expect(stream.given).toBe(given.text);
         if (format === undefined && !'<think>'.startsWith(text.trimStart())) expect(given.text).toBe(rest.trimEnd());
         const read = format && callsIn(rest, format, tools);
@@ -50,7 +51,16 @@ describe('a response while it is written', () => {
     for (let size = 1; size <= text.length; size++) {
       const parts = text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
       const { text: answer, reasoning } = streamed(new ContentStream(false, 'plain'), parts);
-      expect({ answer, reasoning: reasoning.trim() }).toEqual({ answer: 'It is 2.', reasoning: '1 + 1' });
+      expect({ answer, reasoning }).toEqual({ answer: 'It is 2.', reasoning: '1 + 1' });
+    }
+  });
+
+  it('has no piece of an empty thought', () => {
+    const text = '<think>\n\n</think>\n\nIt is 2.';
+    for (let size = 1; size <= text.length; size++) {
+      const stream = new ContentStream(false);
+      const pieces = (text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []).flatMap((part) => stream.push(part));
+      expect(pieces.map(({ type }) => type)).not.toContain('reasoning');
     }
   });
 

@@ -8,7 +8,8 @@ export interface ContentPiece {
 
 /**
  * Splits a response into parts while it is written: the model's reasoning, its answer, and text that may be a tool
- * call. It holds back the latter until it can read the whole response. The text that it emits begins the answer.
+ * call. It holds back the latter until it can read the whole response. The text that it emits begins the answer, and
+ * the reasoning that it emits begins the whole reasoning, without white space around it.
  */
 export class ContentStream {
   readonly #sign: string | undefined;
@@ -16,6 +17,7 @@ export class ContentStream {
   /** Text whose kind is not known yet. */
   #waiting = '';
   #given = '';
+  #hasThought = false;
 
   /**
    * @param thinking Whether the prompt has begun the thinking already
@@ -51,11 +53,16 @@ export class ContentStream {
     } else if (!THINK.startsWith(text)) this.#state = 'answer';
   }
 
+  /** White space at the end waits, as more reasoning may follow it. */
   #think(): ContentPiece[] {
+    if (!this.#hasThought) this.#waiting = this.#waiting.trimStart();
     const end = this.#waiting.indexOf(THOUGHT);
-    if (end < 0) return [this.#take('reasoning', this.#waiting.length - overlap(this.#waiting, THOUGHT))];
-    const piece = this.#take('reasoning', end);
-    this.#waiting = this.#waiting.slice(THOUGHT.length);
+    const certain = end < 0 ? this.#waiting.length - overlap(this.#waiting, THOUGHT) : end;
+    const rest = this.#waiting.slice(end + THOUGHT.length);
+    const piece = this.#take('reasoning', this.#waiting.slice(0, certain).trimEnd().length);
+    this.#hasThought ||= piece.text !== '';
+    if (end < 0) return [piece];
+    this.#waiting = rest;
     this.#state = 'thought';
     return [piece];
   }
