@@ -2,7 +2,7 @@ import type { Sampling } from '@drmas/engine/contract';
 import { ArgumentError, isObject, issuesText } from '@drmas/engine/errors';
 import { type ToolFormatName, toolFormatNames } from '@drmas/engine/tool-calls';
 import { z } from 'zod';
-import { jsonParser, type Parser, schemaProblem, type UsingParser } from './parsers.js';
+import { isStandardSchema, jsonParser, type Parser, schemaProblem, type UsingParser } from './parsers.js';
 
 /** A role in a team: its system prompt, its parser and its sampling settings. A recipe assigns a model to it. */
 export interface Agent<Value = unknown> {
@@ -45,9 +45,8 @@ const specSchema = z.strictObject({
   parse: z
     .unknown()
     .superRefine((value, context) => {
-      if (value === undefined || typeof value === 'function') return;
-      const problem = schemaProblem(value);
-      const message = problem === 'expected a zod schema' ? 'expected a function or a zod schema' : problem;
+      if (value === undefined || (typeof value === 'function' && !isStandardSchema(value))) return;
+      const message = schemaProblem(value)?.replace(/^expected a zod schema/, 'expected a function or a zod schema');
       if (message !== undefined) context.addIssue({ code: 'custom', message });
     })
     .optional(),

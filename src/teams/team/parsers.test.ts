@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import * as mini from 'zod/mini';
 import { golden } from '../../../test/goldens.js';
 import { agent } from './agent.js';
 import { boxed, integer, jsonParser, oneOf, tagged } from './parsers.js';
@@ -134,6 +135,10 @@ describe('a value that is not a schema of zod 4', () => {
   const old = { _def: { typeName: 'ZodObject' }, parse: () => 1, safeParse: () => 1 };
   it.each([
     ['zod 3', old, /got one of zod 3: npm install zod@4/],
+    // Schemas of ArkType are functions, but no parsers: called with a text and a context, they throw.
+    ['ArkType', Object.assign(() => 1, { '~standard': { vendor: 'arktype' } }), /zod schema, got one of arktype/],
+    ['Valibot', { '~standard': { vendor: 'valibot' } }, /expected a (function or a )?zod schema, got one of valibot/],
+    ['zod/mini', mini.object({ a: mini.number() }), /expected a schema of 'zod', got one of 'zod\/mini'/],
     ['an object', {}, /expected a (function or a )?zod schema/],
     ['nothing', null, /expected a (function or a )?zod schema/],
   ])('is refused with the reason: %s', (_, schema, message) => {

@@ -88,12 +88,18 @@ export const integer: Parser<number> = (text) => {
   return Number.isSafeInteger(value) ? value : undefined;
 };
 
+/** Whether a value is a schema of any library that follows Standard Schema. Schemas of ArkType are functions. */
+export const isStandardSchema = (value: unknown): value is { readonly '~standard': { readonly vendor?: unknown } } =>
+  (isObject(value) || typeof value === 'function') && '~standard' in value && isObject(value['~standard']);
+
 export function schemaProblem(value: unknown): string | undefined {
   if (value instanceof z.ZodType) return undefined;
   const inside = isObject(value) && '_def' in value ? value._def : undefined;
   if (isObject(inside) && 'typeName' in inside)
     return 'expected a schema of zod 4, got one of zod 3: npm install zod@4 (or import { z } from "zod/v4")';
-  return 'expected a zod schema';
+  const vendor = isStandardSchema(value) ? value['~standard'].vendor : undefined;
+  if (vendor === 'zod') return "expected a schema of 'zod', got one of 'zod/mini'";
+  return `expected a zod schema${typeof vendor === 'string' ? `, got one of ${vendor}` : ''}`;
 }
 
 /** A fence of three backquotes: the language that it names, and the text in it. */
