@@ -46,7 +46,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-export function openAiError({ status, code, message }: DialectError): object {
+export function openAiError({ status, code, message, field }: DialectError) {
   const type = ERROR_TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
-  return { error: { message, type, param: null, code } };
+  return { error: { message, type, param: field ?? null, code } };
 }

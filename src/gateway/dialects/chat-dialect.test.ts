@@ -72,7 +72,7 @@ const chunk = z.object({
   usage: usage.optional(),
 });
 const error = z.object({
-  error: z.object({ message: z.string(), type: z.string().min(1), code: z.string(), param: z.null() }),
+  error: z.object({ message: z.string(), type: z.string().min(1), code: z.string(), param: z.string().nullable() }),
 });
 
 const callsOf = (calls: readonly z.infer<typeof toolCall>[] = []) =>
@@ -210,6 +210,20 @@ describe('chat completions', () => {
     expect(await runner.finalContent()).toBe('ab');
     const wrong = client.chat.completions.create({ ...ask, messages: [] });
     await expect(wrong).rejects.toMatchObject({ status: 400, code: 'invalid_request', type: 'invalid_request_error' });
+  });
+
+  it.each([
+    ['messages[1].role', { messages: [ask.messages[0], { role: 'robot', content: 'Hi' }] }],
+    ['tools[0].type', { tools: [{ type: 'custom', custom: { name: 'x' } }] }],
+    ['tool_choice', { tool_choice: 'required' }],
+    ['max_tokens', { max_tokens: 0 }],
+    ['n', { n: 2 }],
+    ['n', { n: 2, stream: true }],
+    [null, []],
+  ])('name the wrong field as OpenAI does: %s', async (param, change) => {
+    const body = JSON.stringify(Array.isArray(change) ? change : { ...ask, ...change });
+    const response = await app.request('/v1/chat/completions', { method: 'POST', body });
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { param } }]);
   });
 
   it('have token ids and log-probs in the shape of vLLM', async () => {

@@ -1,6 +1,6 @@
 /** Chat completions, as OpenAI defines them and as vLLM extends them by token ids. */
 
-import { DialectError, exactJson } from '@drmas/engine/errors';
+import { exactJson } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
@@ -10,6 +10,7 @@ import {
   content,
   given,
   ignoredFields,
+  invalidField,
   jsonSchema,
   MOST_MESSAGES,
   nameText,
@@ -122,8 +123,7 @@ function read(value: unknown): ModelRequest {
   const request = checked(body, value);
   const { model, messages, tools, tool_choice, stream, stream_options, response_format: format } = request;
   const { temperature, top_p: topP, top_k: topK, seed, stop, n } = request;
-  if (n && n > 1 && stream)
-    throw new DialectError(400, 'invalid_request', 'n: a stream has one answer; send n: 1, or stream: false');
+  if (n && n > 1 && stream) throw invalidField('n', 'a stream has one answer; send n: 1, or stream: false');
   return {
     model,
     messages,

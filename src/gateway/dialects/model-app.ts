@@ -9,7 +9,7 @@ import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { clientGone, lateBody, soon } from './late-body.js';
 import { messagesDialect, readCounted } from './messages-dialect.js';
-import { nextSeed } from './request-fields.js';
+import { invalidField, nextSeed } from './request-fields.js';
 import { responsesDialect } from './responses-dialect.js';
 
 export interface Credentials {
@@ -152,8 +152,7 @@ async function answered<Caller>(server: RequestHandler<Caller>, dialect: Dialect
   const request = { ...dialect.read(parsedBody(text), (id) => server.recall?.(id, known)), ...probe };
   const { answers = 1 } = request;
   const { mostAnswers = 1 } = server;
-  if (answers > mostAnswers)
-    throw new DialectError(400, 'invalid_request', `n: a request gives at most ${mostAnswers} here, got ${answers}`);
+  if (answers > mostAnswers) throw invalidField('n', `a request gives at most ${mostAnswers} here, got ${answers}`);
   const gone = new AbortController();
   const retry = Number(c.req.header('x-stainless-retry-count') ?? 0);
   const call = { caller: known, signal: gone.signal, retry: retry > 0 ? retry : 0, text: `${c.req.path}\n${text}` };

@@ -78,8 +78,19 @@ export const only = <Value>(allowed: (value: unknown) => boolean, message: strin
 export function checked<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  throw new DialectError(400, 'invalid_request', issuesText(result.error.issues.slice(0, MOST_FAULTS)));
+  const issues = result.error.issues.slice(0, MOST_FAULTS);
+  throw new DialectError(400, 'invalid_request', issuesText(issues), fieldAt(issues[0]?.path ?? []));
 }
+
+/** A path as errors of OpenAI name it: `messages[0].role`. */
+function fieldAt([first, ...inner]: readonly PropertyKey[]): string | undefined {
+  const steps = inner.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`));
+  return first === undefined ? undefined : `${String(first)}${steps.join('')}`;
+}
+
+/** The error for a wrong value of a field at the top of a body. */
+export const invalidField = (field: string, fault: string) =>
+  new DialectError(400, 'invalid_request', `${field}: ${fault}`, field);
 
 /**
  * The tools and the choice among them; `auto` and `none` without tools have no effect.
@@ -90,12 +101,11 @@ export function toolsOf(
   choice: ToolChoice | undefined,
 ): { readonly tools?: readonly Tool[]; readonly toolChoice?: ToolChoice } {
   const names = new Set((tools ?? []).map(({ name }) => name));
-  if (tools && names.size < tools.length)
-    throw new DialectError(400, 'invalid_request', 'tools: two of them have the same name');
+  if (tools && names.size < tools.length) throw invalidField('tools', 'two of them have the same name');
   if (typeof choice === 'object' && !names.has(choice.name))
-    throw new DialectError(400, 'invalid_request', `tool_choice: there is no tool '${choice.name.slice(0, 100)}'`);
+    throw invalidField('tool_choice', `there is no tool '${choice.name.slice(0, 100)}'`);
   if (!tools || tools.length === 0) {
-    if (choice === 'required') throw new DialectError(400, 'invalid_request', 'tool_choice: there are no tools');
+    if (choice === 'required') throw invalidField('tool_choice', 'there are no tools');
     return {};
   }
   return { tools, ...(choice === undefined ? {} : { toolChoice: choice }) };

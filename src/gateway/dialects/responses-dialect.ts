@@ -46,7 +46,7 @@ const item = z.preprocess(
 
 const tool = z
   .object({
-    type: z.literal('function', 'expected a function'),
+    type: z.literal('function', 'expected a function: the server has no built-in tools'),
     name: nameText,
     description: z.string().nullish(),
     parameters: jsonSchema.nullish(),
@@ -72,7 +72,7 @@ const format = z.discriminatedUnion('type', [
 const body = z.object({
   model: nameText,
   input: z
-    .union([z.string(), z.array(z.unknown())])
+    .union([z.string(), z.array(z.unknown())], 'expected a text or a list of items')
     .pipe(
       z.preprocess(
         (value) => (typeof value === 'string' ? [{ role: 'user', content: value }] : value),
@@ -131,7 +131,7 @@ function withoutReferences(items: readonly InputItem[], recall: Recall): InputIt
   return items.map((each, index) => {
     const named = each.type === 'item_reference' ? itemOf(each.id, recallCalls) : each;
     if (named !== undefined) return named;
-    throw new DialectError(400, 'invalid_request', `input.${index}: ${STATELESS}`);
+    throw new DialectError(400, 'invalid_request', `input.${index}: ${STATELESS}`, `input[${index}]`);
   });
 }
 

@@ -26,7 +26,7 @@ export function readingOf(
 ): AnswerStart {
   const format = agentModel.agent?.tools;
   if (tools !== undefined && format === undefined)
-    throw new DialectError(400, 'no_tools', `the agent '${model}' was trained without tools and calls none`);
+    throw new DialectError(400, 'no_tools', `the agent '${model}' was trained without tools and calls none`, 'tools');
   const { context, tokenizer } = agentModel.model;
   const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
   if (characters > context * LONGEST_TOKEN) throw noRoom(`${characters} characters`, context);
@@ -64,7 +64,7 @@ function samplingFor(agentModel: AgentModel, { sampling, maxTokens }: ModelReque
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     const asSent = error.message.replace(/^top[PK]\b/, (name) => (name === 'topP' ? 'top_p' : 'top_k'));
-    throw new DialectError(400, 'invalid_value', asSent);
+    throw new DialectError(400, 'invalid_value', asSent, /^(\w+): /.exec(asSent)?.[1]);
   }
 }
 

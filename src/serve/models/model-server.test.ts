@@ -367,7 +367,8 @@ describe('a served agent', () => {
     const refused = (change: object) =>
       expect(client.chat.completions.create({ model: 'scripted', messages: question, ...change })).rejects;
     await refused({ model: 'other' }).toMatchObject({ status: 404, code: 'model_not_found' });
-    await refused({ temperature: -1 }).toMatchObject({ status: 400, code: 'invalid_value' });
+    await refused({ temperature: -1 }).toMatchObject({ status: 400, code: 'invalid_value', param: 'temperature' });
+    await refused({ top_p: 2 }).toMatchObject({ status: 400, code: 'invalid_value', param: 'top_p' });
     await refused({ messages: [{ role: 'user', content: 'x'.repeat(60) }] }).toMatchObject({
       status: 400,
       code: 'context_length_exceeded',
@@ -379,7 +380,7 @@ describe('a served agent', () => {
       status: 400,
       message: expect.stringContaining('stop: expected at most 256 stop texts'),
     });
-    await refused({ model: 'toolless', tools: [add] }).toMatchObject({ status: 400, code: 'no_tools' });
+    await refused({ model: 'toolless', tools: [add] }).toMatchObject({ status: 400, code: 'no_tools', param: 'tools' });
     const other = new OpenAI({ baseURL: `${port.url}/v1`, apiKey: 'guess', maxRetries: 0 });
     await expect(other.models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });
     const path = `${port.url}/e/1/a/scripted/v1/models`;

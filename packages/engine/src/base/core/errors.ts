@@ -219,10 +219,13 @@ export class DialectError extends DrmasError {
   readonly exitCode = 1;
   readonly status: number;
   readonly code: string;
-  constructor(status: number, code: string, message: string) {
+  /** The field of the request that is wrong, if it is one. */
+  readonly field: string | undefined;
+  constructor(status: number, code: string, message: string, field?: string) {
     super(message);
     this.status = status;
     this.code = code;
+    this.field = field;
   }
 }
 
