@@ -84,5 +84,6 @@ export interface Dialect {
   /** The events of a streamed answer: deltas as they arrive, or all at once if only the whole answer arrives. */
   stream(request: ModelRequest, deltas: AsyncIterable<ModelDelta>): AsyncIterable<StreamEvent>;
   error(error: DialectError): object;
-  streamError(error: DialectError): StreamEvent;
+  /** @param sent The number of events before this one */
+  streamError(error: DialectError, sent: number): StreamEvent;
 }

@@ -240,11 +240,12 @@ const streamed: Responder<AsyncIterable<ModelDelta>> = async (dialect, request, 
   const events = dialect.stream(request, deltas)[Symbol.asyncIterator]();
   const first = events.next();
   await soon(first);
+    let sent = 0;
   const parts = async function* () {
     try {
-      for (let next = await first; !next.done; next = await events.next()) yield eventText(next.value);
+      for (let next = await first; !next.done; sent++, next = await events.next()) yield eventText(next.value);
     } catch (error) {
-      yield eventText(dialect.streamError(errorOf(error)));
+      yield eventText(dialect.streamError(errorOf(error), sent));
     } finally {
       await events.return?.();
     }

@@ -173,6 +173,8 @@ export async function* responseEvents(
   }
 }
 
-export function responseErrorEvent(error: DialectError): StreamEvent {
-  return { event: 'error', data: JSON.stringify({ type: 'error', ...openAiError(error) }) };
+/** The fields stand at the top, as OpenAI documents them, and in `error`, where its own clients look for them. */
+export function responseErrorEvent(error: DialectError, sent: number): StreamEvent {
+  const fields = openAiError(error);
+  return { event: 'error', data: JSON.stringify({ ...fields.error, type: 'error', sequence_number: sent, ...fields }) };
 }

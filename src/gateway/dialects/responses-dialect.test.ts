@@ -2,7 +2,7 @@ import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { dialectContract } from '../../../test/contracts/dialect.js';
-import type { ModelAnswer } from './dialect.js';
+import type { ModelAnswer, ModelDelta } from './dialect.js';
 import { modelApp } from './model-app.js';
 import { responsesDialect } from './responses-dialect.js';
 
@@ -167,6 +167,30 @@ describe('responses', () => {
     const streamed = await client.responses.stream(plain).finalResponse();
     expect(streamed.output_text).toBe('ab');
     expect(streamed.output.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call']);
+  });
+
+  it('end with an event of an error, numbered like the others, if the answer fails', async () => {
+    async function* failing(): AsyncGenerator<ModelDelta> {
+      yield { type: 'begin', id: 'c0ffee', promptTokens: 2 };
+      yield { type: 'text', text: 'a' };
+      throw new Error('broken');
+    }
+    const app = modelApp({
+      authorise: () => 'me',
+      models: () => ['solver'],
+      complete: () => failing(),
+      countTokens: () => 5,
+    });
+    const fetch = async (url: unknown, init?: RequestInit) => app.request(String(url), init);
+    const client = new OpenAI({ baseURL: 'http://drmas/v1', apiKey: 'any', maxRetries: 0, fetch });
+    const sent = { method: 'POST', body: JSON.stringify({ ...plain, stream: true }) };
+    const text = await (await app.request('/v1/responses', sent)).text();
+    const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
+    expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, i) => i));
+    const fields = { message: 'broken', code: 'internal_error', param: null };
+    const error = { ...fields, type: 'server_error' };
+    expect(events.at(-1)).toEqual({ ...fields, type: 'error', error, sequence_number: events.length - 1 });
+    await expect(client.responses.stream(plain).finalResponse()).rejects.toMatchObject(error);
   });
 
   it('name the turn that an answer was, when they come back', () => {
