@@ -81,8 +81,8 @@ type Complete = (request: ModelRequest, call: ServedCall<string>) => Promise<Mod
 export function dialectContract(name: string, dialect: DialectCase): void {
   const serving = (complete: Complete) => {
     const app = modelApp<string>({
-      authorise({ secret, path }) {
-        if (secret !== 'right') throw new DialectError(401, 'unknown_secret', 'nobody knows this secret');
+      authorise({ secrets, path }) {
+        if (!secrets.includes('right')) throw new DialectError(401, 'unknown_secret', 'nobody knows this secret');
         return path?.agent ?? 'root';
       },
       models: () => ['solver', 'judge'],

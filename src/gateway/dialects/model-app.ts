@@ -13,8 +13,8 @@ import { invalidField, nextSeed } from './request-fields.js';
 import { responsesDialect } from './responses-dialect.js';
 
 export interface Credentials {
-  /** Of `Authorization: Bearer`, else of `x-api-key`. */
-  readonly secret: string | undefined;
+  /** Of `Authorization: Bearer` and of `x-api-key`: a client may send both, and mean either for this server. */
+  readonly secrets: readonly string[];
   /** Of a path below `/e/{episode}/a/{agent}`. */
   readonly path: { readonly episode: string; readonly agent: string } | undefined;
 }
@@ -112,10 +112,11 @@ function errorOf(thrown: unknown): DialectError {
 }
 
 async function caller<Caller>(server: RequestHandler<Caller>, { req }: Context): Promise<Caller> {
-  const secret = /^Bearer\s+(.+)$/i.exec(req.header('authorization') ?? '')?.[1] ?? req.header('x-api-key');
+  const bearer = /^Bearer\s+(.+)$/i.exec(req.header('authorization') ?? '')?.[1];
+  const secrets = [bearer, req.header('x-api-key')].filter((key) => key !== undefined);
   const { episode, agent } = req.param() as Readonly<Record<string, string | undefined>>;
   const path = episode === undefined || agent === undefined ? undefined : { episode, agent };
-  return server.authorise({ secret, path });
+  return server.authorise({ secrets, path });
 }
 
 /** Clients of Anthropic name the version of the interface. */

@@ -284,6 +284,20 @@ describe('whose call it is', () => {
     expect((await other).failure).toBeUndefined();
   });
 
+  it('is identified by either key of a client that sends two', async () => {
+    const { play } = await opened(() => 'fine');
+    const { outcome } = await play(async ({ gateway: { url, secret } }) => {
+      // Clients of Anthropic send ANTHROPIC_AUTH_TOKEN of the user's environment beside the key of the gateway.
+      const keys = [
+        { authorization: 'Bearer of-another-server', 'x-api-key': secret },
+        { authorization: `Bearer ${secret}`, 'x-api-key': 'of-another-server' },
+        { authorization: 'Bearer of-another-server', 'x-api-key': 'x' },
+      ];
+      return Promise.all(keys.map(async (headers) => (await post(url, secret, hi('judge'), { headers })).status));
+    });
+    expect(outcome).toEqual([200, 200, 401]);
+  });
+
   it('is unknown without the right secret, and after the end of the episode', async () => {
     const { play } = await opened(() => 'fine');
     let past: GatewayConnection | undefined;

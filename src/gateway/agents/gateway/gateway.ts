@@ -36,7 +36,7 @@ export class Gateway {
     this.#options = options;
     this.guard = guardOf({ access: { type: 'secrets' }, ...modelPolicy });
     this.app = modelApp<Caller>({
-      authorise: ({ secret, path }) => this.#callerOf(secret, path),
+      authorise: ({ secrets, path }) => this.#callerOf(secrets, path),
       models: ({ requests }) => requests.agents,
       recall: (id, { requests }) => requests.recall(id),
       complete: (request, call) => {
@@ -65,8 +65,8 @@ export class Gateway {
   }
 
   /** The secret identifies the caller; a path that contradicts it is ignored. */
-  #callerOf(secret: string | undefined, path: { episode: string; agent: string } | undefined): Caller {
-    const id = secret === undefined ? undefined : this.#secrets.episodeOf(secret);
+  #callerOf(secrets: readonly string[], path: { episode: string; agent: string } | undefined): Caller {
+    const [id] = secrets.map((secret) => this.#secrets.episodeOf(secret)).filter((episode) => episode !== undefined);
     if (id === undefined)
       throw new DialectError(401, 'unknown_secret', 'expected the secret of an episode as a bearer or as x-api-key');
     const requests = this.#requests.get(id);
