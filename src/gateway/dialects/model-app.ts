@@ -4,7 +4,7 @@ import { DialectError, EpisodeOverError, exactJson, messageOf, suggestion } from
 import { visible } from '@drmas/engine/host';
 import { bodyText, MOST_BYTES, parsedBody } from '@drmas/engine/requests';
 import { type Context, Hono } from 'hono';
-import { openAiError, wholeAnswer } from './answer-parts.js';
+import { wholeAnswer } from './answer-parts.js';
 import { chatDialect } from './chat-dialect.js';
 import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, Said, StreamEvent } from './dialect.js';
 import { clientGone, lateBody, soon } from './late-body.js';
@@ -61,11 +61,11 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   const app = new Hono();
   for (const base of ['', EPISODE]) {
     app.get(`${base}/v1/models`, (c) =>
-      guarded(errorFor(c), async () => modelList(server.models(await caller(server, c)))),
+      guarded(errorFor(c.req.raw), async () => modelList(server.models(await caller(server, c)))),
     );
     // Names may have slashes.
     app.get(`${base}/v1/models/:name{.+}`, (c) =>
-      guarded(errorFor(c), async () => oneModel(server.models(await caller(server, c)), c.req.param('name'))),
+      guarded(errorFor(c.req.raw), async () => oneModel(server.models(await caller(server, c)), c.req.param('name'))),
     );
     for (const [route, dialect] of Object.entries(DIALECTS))
       app.post(`${base}/v1${route}`, (c) => guarded(dialect.error, () => answered(server, dialect, c)));
@@ -74,21 +74,23 @@ export function modelApp<Caller>(server: RequestHandler<Caller>): Hono {
   const routes = Object.keys(DIALECTS).map((route) => `POST /v1${route}`);
   app.notFound(({ req }) => {
     const message = `there is no ${req.method} ${visible(req.path.slice(0, 200))}; there are GET /v1/models, GET /v1/models/NAME, ${routes.join(', ')}`;
-    return refusal(errorAt(req.path), new DialectError(404, 'unknown_url', message));
+    return refusal(errorFor(req.raw), new DialectError(404, 'unknown_url', message));
   });
-  app.onError((error) => refusal(openAiError, errorOf(error)));
+  app.onError((error, { req }) => refusal(errorFor(req.raw), errorOf(error)));
   return app;
 }
 
 /** The largest body that servers of these apps accept, and the form of their refusals. */
 export const modelPolicy = {
   mostBytes: MOST_BYTES,
-  refuse: (error: DialectError, path: string) => refusal(errorAt(path), error),
+  refuse: (error: DialectError, request: Request) => refusal(errorFor(request), error),
 };
 
-function errorAt(path: string): Dialect['error'] {
-  const dialect = Object.entries(DIALECTS).find(([route]) => path.includes(`/v1${route}`))?.[1];
-  return dialect?.error ?? openAiError;
+/** The form of a request's errors. Clients of Anthropic name the version of the interface on every route. */
+function errorFor({ url, headers }: Request): Dialect['error'] {
+  const { pathname } = new URL(url);
+  const dialect = Object.entries(DIALECTS).find(([route]) => pathname.includes(`/v1${route}`))?.[1];
+  return (dialect ?? (headers.has('anthropic-version') ? messagesDialect : chatDialect)).error;
 }
 
 async function guarded(shape: Dialect['error'], answer: () => Promise<Response>): Promise<Response> {
@@ -118,10 +120,6 @@ async function caller<Caller>(server: RequestHandler<Caller>, { req }: Context):
   const path = episode === undefined || agent === undefined ? undefined : { episode, agent };
   return server.authorise({ secrets, path });
 }
-
-/** Clients of Anthropic name the version of the interface. */
-const errorFor = ({ req }: Context): Dialect['error'] =>
-  req.header('anthropic-version') === undefined ? openAiError : messagesDialect.error;
 
 /** A model with the fields that clients of OpenAI read, and those that clients of Anthropic read. */
 const modelObject = (id: string) => ({
@@ -241,8 +239,8 @@ const streamed: Responder<AsyncIterable<ModelDelta>> = async (dialect, request, 
   const events = dialect.stream(request, deltas)[Symbol.asyncIterator]();
   const first = events.next();
   await soon(first);
-    let sent = 0;
   const parts = async function* () {
+    let sent = 0;
     try {
       for (let next = await first; !next.done; sent++, next = await events.next()) yield eventText(next.value);
     } catch (error) {

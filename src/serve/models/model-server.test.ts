@@ -355,8 +355,17 @@ describe('a served agent', () => {
       has_more: false,
       first_id: 'scripted',
     });
-    expect(await read('/%E2%80%AEx')).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
     expect((await fetch(`${port.url}/v1/models/scripted`)).status).toBe(401);
+    // Errors have the form of the client, whichever part of the server refuses the request.
+    const refusedAs = async (path: string, key: string): Promise<unknown> => {
+      const answer = await fetch(`${port.url}/v1/${path}`, { headers: { ...headers, 'x-api-key': key } });
+      return answer.json();
+    };
+    expect(await read('/%E2%80%AEx')).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
+    const unauthorised = { type: 'error', error: { type: 'authentication_error', code: 'invalid_api_key' } };
+    expect(await refusedAs('models', 'guess')).toMatchObject(unauthorised);
+    const missing = { type: 'error', error: { type: 'not_found_error', code: 'unknown_url' } };
+    expect(await refusedAs('files', 'secret')).toMatchObject(missing);
   });
 
   it('refuses invalid requests, in the format of the dialect', async () => {

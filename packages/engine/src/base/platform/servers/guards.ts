@@ -21,7 +21,7 @@ export interface ServerPolicy {
   /** The content types of bodies. Default: JSON. */
   readonly types?: readonly string[];
   readonly mostBytes: number;
-  readonly refuse: (refusal: DialectError, path: string) => Response;
+  readonly refuse: (refusal: DialectError, request: Request) => Response;
 }
 
 /** Answers a request that may not reach the app; undefined for the others. */
@@ -37,7 +37,7 @@ export function guardOf(policy: ServerPolicy): Guard {
   return (request) => {
     const { pathname: path } = new URL(request.url);
     const refuse = (status: number, code: string, message: string) =>
-      policy.refuse(new DialectError(status, code, message), path);
+      policy.refuse(new DialectError(status, code, message), request);
 
     const host = foreignHost(request, policy);
     if (host !== undefined)
