@@ -1,14 +1,15 @@
 /** The answers of models in traces, and why they ended. */
 import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
 import type { Message, ToolCall } from '@drmas/engine/nouns';
-import { contentOf, isBroken, isItem, isMessage, messagesOf, type Report, roleOf } from './messages.js';
+import { contentOf, isItem, isMessage, messagesOf, type Report, roleOf, whyUnread } from './messages.js';
 import { jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 export function answerOf(attribute: unknown, report: Report): Message | undefined {
   const value = contentOf(attribute);
-  if (isBroken(attribute)) report('cut');
-  if (isBroken(attribute) || value === undefined || value === null || value === 'null') return undefined;
+  const reason = whyUnread(attribute);
+  if (reason !== undefined) report(reason);
+  if (reason !== undefined || value === undefined || value === null || value === 'null') return undefined;
   const answers = answersIn(attribute, value);
   const isOfChoices = answers.some(isChoice);
   reportEnd(answers[0], report);

@@ -110,15 +110,29 @@ describe('an import ends, and counts what it does not read, for JSON nested deep
   });
 
   it.each<[string, object, object]>([
-    ['an input', callOf(deep, told), { unread: { cut: { count: 1 } } }],
-    ['an answer', callOf([question], deep), { unread: { cut: { count: 1 } } }],
+    ['an input', callOf(deep, told), { unread: { deep: { count: 1 } } }],
+    ['an answer', callOf([question], deep), { unread: { deep: { count: 1 } } }],
     ['a task', callOf([question], told, { 'drmas.task.data': deep }), { unread: { task: { count: 1 } } }],
     ['a reason of its end', callOf([question], told, { 'gen_ai.response.finish_reasons': deep }), { unread: {} }],
     ['a text', callOf([{ role: 'user', content: deep }], told), { unread: {} }],
+  /** JSON in JSON, each nested as deep as files may be: none of the texts is nested too deep by itself. */
+  const within = list(8, () => ({ open: '{"prompt":'.repeat(499), close: '}'.repeat(499) })).reduce(
+    (text, { open, close }) => `${open}${JSON.stringify(text)}${close}`,
+    'end',
+  );
     ['arguments', callOf([question, calling({ function: { name: 'f', arguments: deep } })], told), { unread: {} }],
   ])('%s', async (_, attributes, counted) => {
     const file = await fileOf([row('deep', attributes), row('plain', callOf([question], told))].join('\n'));
     const { demonstrations, unread } = await importTraces(file, { agent: 'buyer' });
-    expect({ demonstrations, unread }).toMatchObject({ demonstrations: 'cut' in unread ? 1 : 2, ...counted });
+    const isRead = !('deep' in unread) || 'drmas.task.data' in attributes;
+    expect({ demonstrations, unread }).toMatchObject({ demonstrations: isRead ? 2 : 1, ...counted });
   });
 });
+    ['JSON in JSON of an input', callOf(within, told), { unread: { deep: { count: 1 } } }],
+    ['JSON in JSON of an answer', callOf([question], within), { unread: { deep: { count: 2 } } }], // in the task too
+    ['JSON in JSON of a text', callOf([{ role: 'user', content: within }], told), { unread: { deep: { count: 2 } } }],
+    [
+      'JSON in JSON of a task',
+      callOf([question], told, { 'drmas.task.data': within }),
+      { unread: { deep: { count: 1 } } },
+    ],

@@ -427,7 +427,7 @@ describe('traces', () => {
     expect((await readTraces(path, { score: 'helpful', minScore: 0.6 })).demonstrations).toHaveLength(1);
     const redact = (text: string) => (text.includes('Ann') ? undefined : text.replace('fig', 'fruit'));
     const redacted = await readTraces(path, { redact });
-    expect(redacted).toMatchObject({ dropped: 1, tasks: [{ id: 't1', question: '3 fruit' }] });
+    expect(redacted).toMatchObject({ dropped: 1, droppedTasks: 1, tasks: [{ id: 't1', question: '3 fruit' }] });
     expect(JSON.stringify(redacted.demonstrations)).not.toMatch(/fig|Ann/);
   });
 

@@ -11,7 +11,7 @@ import { type Masked, NAMES, type Redact, redaction } from './redact.js';
 import { spansOf } from './spans.js';
 import { traceValues } from './trace-files.js';
 import { TraceStore } from './trace-store.js';
-import { type Unread, UnreadCounts, unreadTexts } from './unread.js';
+import { type TracePlace, type Unread, UnreadCounts, unreadTexts } from './unread.js';
 
 export interface ImportOptions {
   /** The agent of calls that name none. */
@@ -55,6 +55,8 @@ export interface TraceImport {
   readonly masked: Readonly<Masked>;
   /** Calls that the redaction left out. */
   readonly dropped: number;
+  /** Tasks that the redaction left out. */
+  readonly droppedTasks: number;
   readonly unread: Unread;
 }
 
@@ -86,7 +88,7 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
     const survey = await surveyOf(store, options, unread);
     if (survey.readable === 0) throw new TaskError(noCalls(spans, unread.all), { file: path });
     const score = scoreName(survey.scores, options);
-    const rows = new ImportedRows(options, score, survey.isHeldOut);
+    const rows = new ImportedRows(options, score, survey.isHeldOut, unread);
     if (folder !== undefined) await mkdir(folder, { recursive: true });
     const written: LineFile[] = [];
     try {
@@ -178,17 +180,29 @@ class ImportedRows {
   readonly #options: ImportOptions;
   readonly #score: string | undefined;
   readonly #isHeldOut: Survey['isHeldOut'];
+  readonly #unread: UnreadCounts;
   readonly #masked: Masked = {};
   readonly #redacted: ReturnType<typeof redaction>;
   readonly #agents = new Map<string, AgentCounts>();
-  #counts = { all: 0, kept: 0, scored: 0, scores: 0, demonstrations: 0, tasks: 0, heldOut: 0, dropped: 0 };
+  #counts = {
+    all: 0,
+    kept: 0,
+    scored: 0,
+    scores: 0,
+    demonstrations: 0,
+    tasks: 0,
+    heldOut: 0,
+    dropped: 0,
+    droppedTasks: 0,
+  };
   #example: DemonstrationRow | undefined;
   #fields: readonly string[] = [];
 
-  constructor(options: ImportOptions, score: string | undefined, isHeldOut: Survey['isHeldOut']) {
+  constructor(options: ImportOptions, score: string | undefined, isHeldOut: Survey['isHeldOut'], unread: UnreadCounts) {
     this.#options = options;
     this.#score = score;
     this.#isHeldOut = isHeldOut;
+    this.#unread = unread;
     this.#redacted = redaction(this.#masked, options.redact);
   }
 
@@ -210,7 +224,9 @@ class ImportedRows {
     const demonstrations = episode.calls.flatMap((call) => this.#demonstration(call, isKept));
     const { id, ...row } = taskRow(episode, score, isGood);
     const fields = this.#redacted(row, new Set());
-    if (fields === undefined) return { demonstrations };
+    if (fields === 'deep') this.#addDeep(episode.place);
+    if (fields === 'redacted') counts.droppedTasks++;
+    if (typeof fields === 'string') return { demonstrations };
     const task = { id, ...fields, ...(isOut === undefined ? {} : { split: isOut ? 'test' : 'train' }) };
     if (counts.tasks++ === 0) this.#fields = Object.keys(task);
     if (isOut === true) counts.heldOut++;
@@ -228,18 +244,21 @@ class ImportedRows {
     if (call.model !== undefined) counted.models.add(call.model);
     if (!isKept) return [];
     const row = this.#redacted(demonstrationRow({ ...call, agent }), NAMES);
-    if (row === undefined) {
-      this.#counts.dropped++;
-      return [];
-    }
+    if (row === 'deep') this.#addDeep(call.place);
+    if (row === 'redacted') this.#counts.dropped++;
+    if (typeof row === 'string') return [];
     this.#example ??= row;
     counted.demonstrations++;
     this.#counts.demonstrations++;
     return [row];
   }
 
+  #addDeep(place: TracePlace | undefined): void {
+    if (place !== undefined) this.#unread.add('deep', place);
+  }
+
   get summary(): Omit<TraceImport, 'unread'> {
-    const { all, kept, scored, scores, demonstrations, tasks, heldOut, dropped } = this.#counts;
+    const { all, kept, scored, scores, demonstrations, tasks, heldOut, dropped, droppedTasks } = this.#counts;
     const agents = [...this.#agents].sort(([a], [b]) => (a < b ? -1 : 1));
     return {
       demonstrations,
@@ -248,6 +267,7 @@ class ImportedRows {
       fields: this.#fields,
       masked: this.#masked,
       dropped,
+      droppedTasks,
       agents: Object.fromEntries(
         agents.map(([name, { tools, models, ...counts }]) => [
           name,

@@ -1,14 +1,17 @@
 /** Messages of traces in the form of drmas, whichever of the usual forms they have. */
-import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
+import { exactJson, isObject, NumberText, nestsTooDeep } from '@drmas/engine/errors';
 import type { Message, ToolCall } from '@drmas/engine/nouns';
 import { fieldOf, isEmpty, type JsonFields, jsonOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 export type Report = (reason: UnreadReason) => void;
 
-/** A text that begins as messages do and is no JSON, such as one that a limit of the tracer cut off. */
-export const isBroken = (value: unknown) =>
-  typeof value === 'string' && /^\s*(?:\[\s*)*\{/.test(value) && typeof jsonOf(value) === 'string';
+/** Why a text is not read that begins as messages do: it is no JSON (a limit may have cut it off), or nests too deep. */
+export function whyUnread(value: unknown): 'cut' | 'deep' | undefined {
+  if (typeof value !== 'string' || !/^\s*(?:\[\s*)*\{/.test(value) || typeof jsonOf(value) !== 'string')
+    return undefined;
+  return nestsTooDeep(value) ? 'deep' : 'cut';
+}
 
 /** Whether a list holds one conversation, as LangChain writes what its models read. */
 const isNested = (value: readonly unknown[]): value is readonly [readonly unknown[]] =>
@@ -25,9 +28,13 @@ export function contentOf(attribute: unknown): unknown {
   return isMessage(first) ? inner : value;
 }
 
-export function conversationOf(attribute: unknown, report: Report): Message[] {
+/** The most objects around the messages of an input, such as the body of a request in the arguments of a function. */
+const MOST_AROUND = 20;
+
+export function conversationOf(attribute: unknown, report: Report, around = 0): Message[] {
   const value = contentOf(attribute);
-  if (isBroken(attribute)) report('cut');
+  const reason = around > MOST_AROUND ? 'deep' : whyUnread(attribute);
+  if (reason !== undefined) report(reason);
   else if (typeof value === 'string') return value === '' ? [] : [{ role: 'user', content: value }];
   else if (Array.isArray(value)) return messagesOf(isNested(value) ? value[0] : value, report);
   else if (isObject(value)) {
@@ -40,7 +47,7 @@ export function conversationOf(attribute: unknown, report: Report): Message[] {
       .flatMap((fields) => [fields.system, fields.instructions, fieldOf(fields, 'systemInstruction')])
       .map((each) => instructionsOf(each, report))
       .find(Boolean);
-    const read = conversationOf(list, report);
+    const read = conversationOf(list, report, around + 1);
     return first === undefined ? read : [{ role: 'system', content: first }, ...read];
   }
   return [];

@@ -18,11 +18,14 @@ export interface ModelCall {
   readonly tools?: readonly Tool[];
   readonly answer: Message;
   readonly tokens: { readonly read: number; readonly written: number };
+  readonly place: TracePlace;
 }
 
 /** A trace: one execution of a team in production. */
 export interface TracedEpisode {
   readonly trace: string;
+  /** The place of its first row. */
+  readonly place: TracePlace | undefined;
   /** Empty if no call can be read. */
   readonly calls: readonly ModelCall[];
   readonly scores: Readonly<Record<string, number>>;
@@ -68,6 +71,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
     scores: Object.fromEntries(numbers),
     unread: [
       ...unreadCalls,
+    place: spans[0]?.place,
       ...unreadTrace(spans, all, callSpans.length > 0),
       ...scoresUnread(spans, numbers),
       ...(numbers.length > 0 && task?.score !== undefined ? spans.slice(0, 1).map((span) => part('taken', span)) : []),
@@ -214,6 +218,7 @@ function taskOf(spans: readonly TraceSpan[]): Readonly<Record<string, unknown>> 
     if (isObject(written)) return written;
     const input = isCall(span) ? undefined : jsonOf(told(span.attributes, 'task'));
     if (isObject(input) && input.role === undefined && input.messages === undefined) return input;
+    place: span.place,
   }
   return undefined;
 }

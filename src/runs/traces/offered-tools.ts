@@ -1,8 +1,8 @@
 /** The tools that traces list, in the form of drmas. */
 import { isObject } from '@drmas/engine/errors';
 import type { Tool } from '@drmas/engine/nouns';
-import { isBroken, type Report } from './messages.js';
-import { fieldOf, isEmpty, type JsonFields, jsonOf } from './span-fields.js';
+import { type Report, whyUnread } from './messages.js';
+import { fieldOf, isEmpty, type JsonFields, jsonOf, listOf } from './span-fields.js';
 
 /** The tools among the fields of a request: of OpenAI, older and newer, of Bedrock and of Gemini. */
 export function toolsIn(request: unknown): unknown {
@@ -13,9 +13,10 @@ export function toolsIn(request: unknown): unknown {
 
 /** The tools of an attribute: a list, a table of them by name, or one. */
 export function toolsOf(attribute: unknown, report: Report): Tool[] | undefined {
-  if (isBroken(attribute)) report('cut');
   const value = jsonOf(attribute);
-  if (isEmpty(value) || isBroken(value)) return undefined;
+  const reason = whyUnread(value);
+  if (reason !== undefined) report(reason);
+  if (isEmpty(value) || reason !== undefined) return undefined;
   const tools = listed(value).flatMap((each) => toolOf(jsonOf(each), report));
   return tools.length === 0 ? undefined : tools;
 }

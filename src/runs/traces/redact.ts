@@ -1,7 +1,7 @@
 /** Masks secrets and personal data in texts and numbers of traces. It finds fixed forms; names of people have none. */
 
 import { isIP } from 'node:net';
-import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
+import { DEEPEST, exactJson, isObject, NumberText } from '@drmas/engine/errors';
 import { gitleaksRules } from './gitleaks-rules.js';
 import { jsonOf } from './span-fields.js';
 
@@ -192,9 +192,15 @@ function masking(masked: Masked): (text: string) => string {
 /** The keys of a demonstration whose texts are names, not content. */
 export const NAMES: ReadonlySet<string> = new Set(['agent', 'role', 'name', 'id', 'toolCallId', 'parameters']);
 
+/** Why a row is left out: `change` left out a text of it, or its values nest too deep to look at each. */
+type LeftOut = 'redacted' | 'deep';
+
+/** The deepest nesting of values that is looked at, through JSON in JSON, which files may have without a limit. */
+const DEEPEST_LOOK = 2 * DEEPEST;
+
 /**
  * A function that masks the texts, the numbers and the keys of a row, and then changes its texts by `change`, except at
- * the keys `names`. A text of JSON stays one. It returns undefined if `change` left a text out.
+ * the keys `names`. A text of JSON stays one.
  */
 export function redaction(masked: Masked, change: Redact = (text) => text) {
   const mask = masking(masked);
@@ -202,12 +208,13 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
     masked.password = (masked.password ?? 0) + 1;
     return '[password]';
   };
-  const maskedText = (text: string, under: string): string => {
+  let left: LeftOut | undefined;
+  const maskedText: OnText = (text, under, depth) => {
     if (isSecret(under, text)) return secret();
     const json = jsonOf(text, /^\s*[[{]/);
     if (json === text) return mask(text);
     const whole = exactJson(json);
-    const changed = exactJson(walk(json, under, new Set(), maskedText));
+    const changed = exactJson(walk(json, under, new Set(), maskedText, depth));
     return changed === whole ? text : changed;
   };
   const maskedNumber = (number: number | NumberText, under: string): unknown => {
@@ -217,32 +224,35 @@ export function redaction(masked: Masked, change: Redact = (text) => text) {
     const masked = mask(digits);
     return masked === digits ? number : masked;
   };
-  const walk = (value: unknown, under: string, names: ReadonlySet<string>, onText: OnText): unknown => {
-    if (typeof value === 'string') return onText(value, under);
+  const walk = (value: unknown, under: string, names: ReadonlySet<string>, onText: OnText, depth: number): unknown => {
+    if (depth > DEEPEST_LOOK) left = 'deep';
+    if (left !== undefined) return undefined;
+    if (typeof value === 'string') return onText(value, under, depth);
     if (typeof value === 'number' || value instanceof NumberText) return maskedNumber(value, under);
-    if (Array.isArray(value)) return value.map((each) => walk(each, under, names, onText));
+    if (Array.isArray(value)) return value.map((each) => walk(each, under, names, onText, depth + 1));
     if (!isObject(value)) return value;
     const fields = new Map<string, unknown>();
     for (const [key, inner] of Object.entries(value)) {
       const name = mask(key);
       // Two keys may become one by the mask; both fields stay.
       const twice = name === key || !fields.has(name) ? '' : ` ${fields.size}`;
-      fields.set(`${name}${twice}`, names.has(key) ? inner : walk(inner, key, names, onText));
+      fields.set(`${name}${twice}`, names.has(key) ? inner : walk(inner, key, names, onText, depth + 1));
     }
     return Object.fromEntries(fields);
   };
-  return <Row extends object>(row: Row, names: ReadonlySet<string>): Row | undefined => {
-    let left = false;
-    const changed = walk(row, '', names, (text, under) => {
-      const kept = change(maskedText(text, under));
-      left ||= kept === undefined;
+  return <Row extends object>(row: Row, names: ReadonlySet<string>): Row | LeftOut => {
+    left = undefined;
+    const onText: OnText = (text, under, depth) => {
+      const kept = change(maskedText(text, under, depth) ?? '');
+      if (kept === undefined) left = 'redacted';
       return kept;
-    }) as Row;
-    return left ? undefined : changed;
+    };
+    const changed = walk(row, '', names, onText, 0) as Row;
+    return left ?? changed;
   };
 }
 
-type OnText = (text: string, under: string) => string | undefined;
+type OnText = (text: string, under: string, depth: number) => string | undefined;
 
 /** The least number that is looked at as the number of a card: shorter ones are more often times and ids. */
 const LEAST_CARD = 1e14;

@@ -20,7 +20,7 @@ import {
   typedValue,
   type UnplacedSpan,
 } from './span-fields.js';
-import type { TraceValue } from './trace-files.js';
+import { TOO_DEEP, type TraceValue } from './trace-files.js';
 import type { UnreadCounts } from './unread.js';
 
 /** Fields of batches that list spans, logs, or batches. */
@@ -69,7 +69,7 @@ export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread:
     const score = scoreRow(value);
     if (score !== undefined) return [placed(score, at)];
   }
-  unread.add('row', at.placeOf());
+  unread.add(value === TOO_DEEP ? 'deep' : 'row', at.placeOf());
   return [];
 }
 

@@ -7,12 +7,16 @@ import { textChunks } from '../../teams/task-files.js';
 import type { TracePlace, UnreadCounts } from './unread.js';
 
 export interface TraceValue {
+  /** `TOO_DEEP` in the place of one that functions cannot walk through. */
   readonly value: unknown;
   /** The characters of its JSON. */
   readonly length: number;
   /** The place of a part of the value, found by its id. Parts must be asked for in their order. */
   readonly placeOf: (id?: string) => TracePlace;
 }
+
+/** Stands for a value of JSON that is nested deeper than files may be. */
+export const TOO_DEEP = Symbol('a value that is nested too deep');
 
 /** The longest value in characters: four times as many would be longer than a string can be. */
 const LONGEST = 2 ** 27;
@@ -161,9 +165,10 @@ async function startOf(file: string): Promise<string> {
 }
 
 function parsed(text: string): unknown {
-  if (nestsTooDeep(text)) return undefined;
   try {
-    return parseExactly(text);
+    if (!nestsTooDeep(text)) return parseExactly(text);
+    JSON.parse(text); // it parses any depth
+    return TOO_DEEP;
   } catch {
     return undefined;
   }

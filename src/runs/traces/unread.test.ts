@@ -37,7 +37,12 @@ const reply = (content: string) => ({ role: 'assistant', parts: [{ type: 'text',
 
 /** Rows that each reason must count: one of them is in a file after a call that can be read. */
 const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknown[]>> = {
-  line: ['{"traceId":', 'plain text', `[${'['.repeat(600)}${']'.repeat(600)}]`],
+  line: ['{"traceId":', 'plain text', `[${'['.repeat(600)}`],
+  deep: [
+    `[${'['.repeat(600)}${']'.repeat(600)}]`,
+    `${'{"id":"r","run_type":"chain","child_runs":['.repeat(300)}${']}'.repeat(300)}`, // more than drmas reads
+    odd({ 'gen_ai.input.messages': `${'{"input":'.repeat(40)}[]${'}'.repeat(40)}` }),
+  ],
   row: [{ a: 1 }, 5, { traceId: 't', spanId: 1 }, { resourceMetrics: [] }, [{ name: 'a span without ids' }]],
   trace: [callIn('odd', { 'gen_ai.operation.name': 'execute_tool' }), { traceId: 'odd', spanId: 'a', name: 'GET /' }],
   failed: [

@@ -7,6 +7,7 @@ import { grouped } from '@drmas/engine/host';
 export const UNREAD = {
   file: 'files that end neither in .json nor in .jsonl nor in .ndjson',
   line: 'lines that are no JSON',
+  deep: 'lines, calls and tasks with values nested too deep, such as JSON in JSON',
   row: 'rows that are no span, no score, and no batch of them',
   trace: 'traces without a call of a model',
   failed: 'calls that failed',

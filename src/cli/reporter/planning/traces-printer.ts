@@ -10,7 +10,7 @@ import { grouped, percent, significant, table, wrap } from '../text-layout.js';
 const LONGEST = 200;
 
 export function importLines(traces: TraceImport, width: number): string[] {
-  const { agents, example, tasks, fields, masked, dropped, score, heldOut, unread } = traces;
+  const { agents, example, tasks, fields, masked, dropped, droppedTasks, score, heldOut, unread } = traces;
   const { all, kept, scored, mean } = traces.traces;
   const passages = Object.entries(masked).map(([kind, count]) => `${count} x ${kind}`);
   const head = [
@@ -21,7 +21,9 @@ export function importLines(traces: TraceImport, width: number): string[] {
       `${grouped(tasks)}: ${fields.join(', ')}${heldOut === undefined ? '' : `; ${grouped(heldOut)} are held out`}`,
     ],
     ['masked', passages.length === 0 ? 'nothing' : passages.join(', ')],
-    ...(dropped === 0 ? [] : [['left out', `${grouped(dropped)} calls, by the redaction`]]),
+    ...(dropped + droppedTasks === 0
+      ? []
+      : [['left out', `${grouped(dropped)} calls and ${grouped(droppedTasks)} tasks, by the redaction`]]),
     ...unreadTexts(unread).map((text) => ['not read', text]),
   ];
   const rows = Object.entries(agents).map(([name, agent]) => [
