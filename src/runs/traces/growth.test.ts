@@ -45,7 +45,7 @@ const tool = (name: string) => ({ name, parameters: { type: 'object', properties
 const calling = (...tool_calls: unknown[]) => ({ role: 'assistant', content: '', tool_calls });
 
 const spanOf = (input: unknown, output: unknown, tools?: unknown): TraceSpan => ({
-  ...{ trace: 't', id: 's', name: 'chat', start: '', scores: {}, failed: false, place: { file: 'a' } },
+  ...{ trace: 't', id: 's', name: 'chat', start: '', scores: [], failed: false, place: { file: 'a' } },
   attributes: {
     ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.input.messages': input, 'gen_ai.output.messages': output },
     'gen_ai.tool.definitions': tools,

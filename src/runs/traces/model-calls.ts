@@ -1,5 +1,5 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
-import { isObject } from '@drmas/engine/errors';
+import { exactJson, isObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
 import { answerOf, reportEnd } from './answers.js';
 import { agentName, isCall, isOfSdk, isTool, tokensOf, told } from './conventions.js';
@@ -57,8 +57,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const inner = calls.filter(({ span }) => !around.has(span.id));
   const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
   const task = taskOf(all);
-  const scores: [string, number][] = Object.entries(merged(spans.map((span) => span.scores)));
-  const numbers = scores.filter(([, value]) => Number.isFinite(value));
+  const { scores, unread: unreadScores } = scoresOfTrace(spans);
   const read = new Set(inner.map(({ span }) => span.id));
   /** A call that two instrumentations recorded is read once, from the one that has its messages. */
   const isTold = (span: TraceSpan) => around.has(span.id) || summing(span).some(({ id }) => read.has(id));
@@ -68,13 +67,15 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   return {
     trace,
     calls: ordered.map(({ call }) => call),
-    scores: Object.fromEntries(numbers),
+    scores,
     unread: [
       ...unreadCalls,
-    place: spans[0]?.place,
       ...unreadTrace(spans, all, callSpans.length > 0),
-      ...scoresUnread(spans, numbers),
-      ...(numbers.length > 0 && task?.score !== undefined ? spans.slice(0, 1).map((span) => part('taken', span)) : []),
+    place: spans[0]?.place,
+      ...unreadScores,
+      ...(Object.keys(scores).length > 0 && task?.score !== undefined
+        ? spans.slice(0, 1).map((span) => part('taken', span))
+        : []),
       ...all.filter(({ attributes }) => !isObject(jsonOf(attributes[TASK] ?? {}))).map((span) => part('task', span)),
     ],
     ...(task === undefined ? {} : { task }),
@@ -98,14 +99,33 @@ function unreadTrace(spans: readonly TraceSpan[], all: readonly TraceSpan[], has
   return all.length > 0 ? [part('trace', all[0] ?? first)] : first.kind === 'score' ? [part('lone', first)] : [];
 }
 
-function scoresUnread(spans: readonly TraceSpan[], numbers: readonly (readonly [string, number])[]): UnreadPart[] {
-  const known = new Set(numbers.map(([name]) => name));
-  const broken = spans.flatMap((span) =>
-    Object.entries(span.scores).flatMap(([name, value]) =>
-      Number.isFinite(value) || known.has(name) ? [] : [[name, span] as const],
-    ),
-  );
-  return [...new Map(broken).values()].map((span) => part('score', span));
+/** The mean of the scores of each name. An exporter that tries again writes a span or a score twice. */
+function scoresOfTrace(spans: readonly TraceSpan[]): Pick<TracedEpisode, 'scores' | 'unread'> {
+  const given = spans.flatMap((span, i) => {
+    const row = span.kind === undefined ? span.id : i;
+    return span.scores.map(({ id, ...score }, at) => {
+      return { ...score, span, key: exactJson([score.name, ...(id === undefined ? [row, at] : [id])]) };
+    });
+  });
+  const byName = new Map<string, (typeof given)[number][]>();
+  for (const score of new Map(given.map((each) => [each.key, each])).values()) {
+    const others = byName.get(score.name);
+    if (others === undefined) byName.set(score.name, [score]);
+    else others.push(score);
+  }
+  const scores: [string, number][] = [];
+  const unread: UnreadPart[] = [];
+  for (const [name, all] of byName) {
+    const numbers = all.filter(({ value }) => Number.isFinite(value));
+    const [first, ...more] = numbers;
+    const broken = all.find(({ value }) => !Number.isFinite(value));
+    if (broken !== undefined) unread.push(part('score', broken.span));
+    if (first === undefined) continue;
+    scores.push([name, numbers.reduce((sum, { value }) => sum + value, 0) / numbers.length]);
+    if (more.some(({ value }) => value !== first.value))
+      for (const { span } of more) unread.push(part('several', span));
+  }
+  return { scores: Object.fromEntries(scores), unread };
 }
 
 /**
@@ -198,6 +218,7 @@ const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;
 
 /** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
 function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message | undefined {
+    place: span.place,
   const { 'ai.response.text': text, 'ai.response.object': object, 'ai.response.reasoning': reasoning } = attributes;
   if (!isEmpty(jsonOf(attributes['ai.response.files']))) report('media');
   if (typeof reasoning === 'string' && reasoning !== '') report('reasoning');
@@ -218,7 +239,6 @@ function taskOf(spans: readonly TraceSpan[]): Readonly<Record<string, unknown>> 
     if (isObject(written)) return written;
     const input = isCall(span) ? undefined : jsonOf(told(span.attributes, 'task'));
     if (isObject(input) && input.role === undefined && input.messages === undefined) return input;
-    place: span.place,
   }
   return undefined;
 }

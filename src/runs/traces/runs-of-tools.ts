@@ -5,9 +5,9 @@ import {
   contentNames,
   type JsonFields,
   jsonOf,
-  numbers,
+  scoreOf,
   startText,
-  type TraceSpan,
+  type TraceScore,
   text,
   textField,
   type UnplacedSpan,
@@ -63,11 +63,12 @@ function usageOf(outputs: unknown): JsonFields {
   return found.find(isObject) ?? {};
 }
 
-/** The feedback of a run: each key with the mean of its scores. */
-const feedbackOf = (stats: unknown): TraceSpan['scores'] =>
-  numbers(
-    Object.entries(isObject(stats) ? stats : {}).map(([name, each]) => [name, isObject(each) ? each.avg : undefined]),
-  );
+/** The feedback of a run: each key with the mean of its scores, or with the counts of its categories. */
+const feedbackOf = (stats: unknown): TraceScore[] =>
+  Object.entries(isObject(stats) ? stats : {}).flatMap(([name, each]) => {
+    const { avg, values } = isObject(each) ? each : {};
+    return scoreOf(name, avg ?? (isObject(values) && Object.keys(values).length > 0 ? values : undefined));
+  });
 
 /** A trace of MLflow, or a row of its table of traces: its spans, and the whole with the assessments. */
 export function mlflowTrace(
@@ -83,9 +84,9 @@ export function mlflowTrace(
   const trace = isObject(context) ? text(context.trace_id) : undefined;
   if (trace === undefined) return undefined;
   const assessments: readonly unknown[] = Array.isArray(listed) ? listed : [];
-  const scores = assessments.filter(isObject).map((each): readonly [string, unknown] => {
-    const { feedback } = each;
-    return [text(each.assessment_name) ?? text(each.name) ?? '', isObject(feedback) ? feedback.value : undefined];
+  const scores = assessments.filter(isObject).flatMap(({ feedback, valid, ...each }) => {
+    const isGiven = isObject(feedback) && valid !== false; // another assessment may have taken its place
+    return isGiven ? scoreOf(each.assessment_name ?? each.name, feedback.value, text(each.assessment_id)) : [];
   });
   const whole = {
     trace,
@@ -93,7 +94,7 @@ export function mlflowTrace(
     name: '',
     start: '',
     attributes: {},
-    scores: numbers(scores),
+    scores,
     failed: false,
   };
   return { whole: { ...whole, kind: 'score' }, spans };

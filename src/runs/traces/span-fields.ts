@@ -15,12 +15,18 @@ export interface TraceSpan {
   readonly start: string;
   readonly attributes: JsonFields;
   readonly events?: readonly JsonFields[] | undefined;
-  /** NaN is a score that is no number. */
-  readonly scores: Readonly<Record<string, number>>;
+  readonly scores: readonly TraceScore[];
   readonly failed: boolean;
   readonly place: TracePlace;
   /** A row that belongs to a span or a trace and is none: an event in a log, or a score. */
   readonly kind?: 'event' | 'score';
+}
+
+export interface TraceScore {
+  readonly name: string;
+  /** NaN for a score that is no number. */
+  readonly value: number;
+  readonly id?: string | undefined;
 }
 
 export type UnplacedSpan = Omit<TraceSpan, 'place'>;
@@ -40,26 +46,34 @@ export const isEmpty = (value: unknown) =>
 export const textField = (value: JsonFields, name: string) => text(fieldOf(value, name));
 
 /** Scores as a list of `{ name, value }`, or as an object of numbers. */
-export function scoresOf(value: unknown): Readonly<Record<string, number>> {
+export function scoresOf(value: unknown): TraceScore[] {
   if (Array.isArray(value))
-    return numbers(
-      value.filter(isObject).map((each) => {
-        // Langfuse numbers categories, some of them all with 0.
-        const isNumber = !/^(?:CATEGORICAL|TEXT)$/.test(String(fieldOf(each, 'dataType')));
-        return [text(each.name) ?? '', isNumber ? (each.value ?? each.score) : Number.NaN];
-      }),
-    );
-  return isObject(value) ? numbers(Object.entries(value)) : {};
+    return value.filter(isObject).flatMap((each) => {
+      // Langfuse numbers categories, some of them all with 0.
+      const isCategory = /^(?:CATEGORICAL|TEXT)$/.test(String(fieldOf(each, 'dataType')));
+      const word = fieldOf(each, 'stringValue') ?? each.value;
+      const ofCategory = typeof word === 'string' ? word : Number.NaN;
+      return scoreOf(each.name, isCategory ? ofCategory : (each.value ?? each.score), text(each.id));
+    });
+  return isObject(value) ? Object.entries(value).flatMap(([name, given]) => scoreOf(name, given)) : [];
 }
 
-export const numbers = (pairs: readonly (readonly [string, unknown])[]): Readonly<Record<string, number>> =>
-  Object.fromEntries(
-    pairs.flatMap(([name, value]) => {
-      if (name === '' || value === undefined || value === null) return [];
-      const isNumber = typeof value === 'boolean' || typeof value === 'number' || value instanceof NumberText;
-      return [[name, isNumber ? Number(value) : Number.NaN]];
-    }),
-  );
+/** A score as a list of one; an empty list if it has no name or no value. */
+export function scoreOf(name: unknown, value: unknown, id?: string): TraceScore[] {
+  const written = text(name);
+  return written === undefined || isEmpty(value) ? [] : [{ name: written, value: scoreNumber(value), id }];
+}
+
+/** Judges write these words for what others write as booleans. */
+const WORDS: Readonly<Record<string, number>> = { yes: 1, true: 1, no: 0, false: 0 };
+/** A number or a word as a text, or as the JSON of a text. */
+const IN_TEXT = /^\s*"?(?:(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)|(yes|true|no|false))"?\s*$/i;
+
+function scoreNumber(value: unknown): number {
+  if (typeof value === 'boolean' || typeof value === 'number' || value instanceof NumberText) return Number(value);
+  const [, digits, word = ''] = IN_TEXT.exec(typeof value === 'string' ? value : '') ?? [];
+  return digits === undefined ? (WORDS[word.toLowerCase()] ?? Number.NaN) : Number(digits);
+}
 
 /** The attributes of what went into a call of a model, or into another span, and of what came out. */
 export const contentNames = (

@@ -10,10 +10,11 @@ import {
   jsonOf,
   listOf,
   merged,
-  numbers,
   partsOf,
+  scoreOf,
   scoresOf,
   startText,
+  type TraceScore,
   type TraceSpan,
   text,
   textField,
@@ -105,8 +106,10 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
     events: events.filter(isMessageEvent),
     parent: textField(value, 'parentSpanId') ?? text(fieldOf(value, 'parentId')) ?? text(parents.spanId),
     start: startText(fieldOf(value, 'startTimeUnixNano') ?? fieldOf(value, 'startTime') ?? value.timestamp),
-    scores: numbers([...contents.map(evaluation), ...Object.entries(attributes).map(rewardOfRun)]),
-    failed: isFailure(value.status) || isFailure(fieldOf(value, 'statusCode')) || text(own['error.type']) !== undefined,
+    scores: [...contents.flatMap(evaluation), ...rewardsOfRun(attributes)],
+    failed:
+      [value.status, fieldOf(value, 'statusCode'), own['otel.status_code']].some(isFailure) ||
+      text(own['error.type']) !== undefined,
   };
 }
 
@@ -134,7 +137,7 @@ function logEvent(value: JsonFields): UnplacedSpan | undefined {
     start: startText(fieldOf(value, 'timeUnixNano') ?? value.hrTime ?? value.timestamp),
     attributes: isMessageEvent(event) ? {} : { ...attributesOf(typedValue(value.body)), ...attributes },
     events: [event].filter(isMessageEvent),
-    scores: numbers([evaluation(attributes)]),
+    scores: evaluation(attributes),
   };
 }
 
@@ -181,7 +184,7 @@ function phoenixSpan(value: JsonFields): UnplacedSpan | undefined {
     ...{ trace: ofTrace, id: ofId, name: text(value.name) ?? '', parent: textField(value, 'parentId') },
     attributes: { 'openinference.span.kind': value.span_kind, ...attributes },
     start: startText(value.start_time),
-    scores: numbers(Object.entries(attributes).map(rewardOfRun)),
+    scores: rewardsOfRun(attributes),
     failed: isFailure(value.status_code),
   };
 }
@@ -250,19 +253,18 @@ function traceOf(value: JsonFields): UnplacedSpan | undefined {
 function scoreRow(value: JsonFields): UnplacedSpan | undefined {
   const trace = textField(value, 'traceId');
   const scores = scoresOf([value]);
-  if (trace === undefined || Object.keys(scores).length === 0) return undefined;
-  const id = `score ${text(value.id) ?? Object.keys(scores)[0]}`;
+  if (trace === undefined || scores.length === 0) return undefined;
+  const id = `score ${text(value.id) ?? scores[0]?.name}`;
   return { kind: 'score', trace, id, name: '', start: '', attributes: {}, scores, failed: false };
 }
 
 /** The score in an event `gen_ai.evaluation.result`. */
-const evaluation = (attributes: JsonFields): readonly [string, unknown] => [
-  text(attributes['gen_ai.evaluation.name']) ?? '',
-  attributes['gen_ai.evaluation.score.value'],
-];
+const evaluation = (attributes: JsonFields): TraceScore[] =>
+  scoreOf(
+    attributes['gen_ai.evaluation.name'],
+    attributes['gen_ai.evaluation.score.value'] ?? attributes['gen_ai.evaluation.score.label'],
+  );
 
 /** The reward and the success that drmas writes into the spans of its episodes. */
-const rewardOfRun = ([name, value]: readonly [string, unknown]): readonly [string, unknown] => [
-  name === 'drmas.success' || name === 'drmas.reward' ? name.slice('drmas.'.length) : '',
-  value,
-];
+const rewardsOfRun = (attributes: JsonFields): TraceScore[] =>
+  ['success', 'reward'].flatMap((name) => scoreOf(name, attributes[`drmas.${name}`]));

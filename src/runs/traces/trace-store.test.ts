@@ -15,7 +15,7 @@ import { TraceStore } from './trace-store.js';
 const root = temporaryRoot();
 
 const spanOf = (trace: string, id: number): TraceSpan => ({
-  ...{ trace, id: String(id), name: '', start: '', scores: {}, failed: false, place: { file: 'f', line: id } },
+  ...{ trace, id: String(id), name: '', start: '', scores: [], failed: false, place: { file: 'f', line: id } },
   attributes: { number: new NumberText('1.0') },
 });
 

@@ -166,7 +166,7 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   ],
   reasoning: [odd(output([{ type: 'reasoning', content: 'Hm' }, ...text]))],
   score: [
-    odd({ 'drmas.success': 'yes' }),
+    odd({ 'drmas.success': 'maybe' }),
     { traceId: 'good', name: 'helpful', value: 'very' },
     { traceId: 'good', name: 'mood', value: 0, dataType: 'CATEGORICAL', stringValue: 'calm' },
   ],
@@ -189,7 +189,14 @@ describe('what an import does not read', () => {
     expect(unread).toEqual({ [reason]: { count: 1, file, line: 3 } });
     const isRead = READ.includes(reason) && row.includes('"odd"');
     expect(demonstrations).toBe(isRead ? 2 : 1);
+    { traceId: 'good', name: 'mood', value: 0, dataType: 'CATEGORICAL' },
+    {
+      ...{ traceId: 'good', spanId: 'good 1', eventName: 'gen_ai.evaluation.result' },
+      attributes: { 'gen_ai.evaluation.name': 'style', 'gen_ai.evaluation.score.label': 'relevant' },
+    },
+    { id: 'good', observations: [], scores: ['very', 1].map((value) => ({ name: 'helpful', value })) },
     const json = JSON.parse((await drmas(['import', file, '--json'])).out);
+  several: [{ id: 'good', observations: [], scores: [1, 0].map((value) => ({ name: 'correct', value })) }],
     expect(json.unread).toEqual(unread);
     const { out } = await drmas(['import', file], { screen: true });
     const printed = out.replaceAll(/\s+/g, ' ');

@@ -27,6 +27,7 @@ export const UNREAD = {
   reasoning: 'answers that are read without their reasoning',
   score: 'scores that are no numbers',
   taken: 'scores of traces whose task has a field `score` of its own, which stays',
+  several: 'further scores of one name in a trace, the mean of which counts',
   lone: 'scores of traces that are not in the files',
   task: 'tasks whose data is no object',
 } as const;
