@@ -295,6 +295,9 @@ const ways: Readonly<Record<string, unknown>> = {
   },
   'Tempo’s trace': {
     trace: {
+const tagsOf = (tags: object) => Object.entries(tags).map(([key, value]) => ({ key, type: 'string', value }));
+const parentOf = (spanID: string) => ({ refType: 'CHILD_OF', traceID: 't', spanID });
+
       resourceSpans: [{ scopeSpans: [{ spans: [{ ...named, attributes: listed({ ...told, ...contents }) }] }] }],
     },
   },
@@ -368,6 +371,35 @@ describe('a call', () => {
   it('keeps the digits of other numbers when one is masked, and those of a task', async () => {
     const secret = '{"to":"ann@example.com","number":2512292042121000001,"weight":1.0}';
     const file = join(root, 'masked.jsonl');
+  'Jaeger’s interface': {
+    data: [
+      {
+        traceID: 't',
+        spans: [
+          {
+            ...{
+              traceID: 't',
+              spanID: 's',
+              operationName: 'chat',
+              startTime: 1,
+              logs: [],
+              references: [parentOf('r')],
+            },
+            tags: tagsOf({ ...told, ...contents, 'gen_ai.agent.name': undefined }),
+          },
+          { traceID: 't', spanID: 'r', tags: tagsOf({ 'gen_ai.agent.name': 'buyer', 'span.kind': 'internal' }) },
+        ],
+      },
+    ],
+  },
+  'Jaeger’s logs': {
+    ...{ traceID: 't', spanID: 's', operationName: 'chat', tags: tagsOf(told) },
+    logs: [{ timestamp: 1, fields: tagsOf({ event: 'gen_ai.client.inference.operation.details', ...contents }) }],
+  },
+  Zipkin: [
+    { traceId: 't', id: 's', parentId: 'r', timestamp: 2, tags: { ...told, ...contents, 'gen_ai.agent.name': '' } },
+    { traceId: 't', id: 'r', timestamp: 1, tags: { 'gen_ai.agent.name': 'buyer' } },
+  ],
     const called = [{ role: 'assistant', tool_calls: [{ function: { name: 'price', arguments: secret } }] }];
     const task = `{"traceId":"t","spanId":"r","name":"order","attributes":{"drmas.task.data":${JSON.stringify(secret)}}}`;
     await writeFile(file, `${span(json([question]), json(called), ',"parentSpanId":"r"')}\n${task}`);

@@ -53,7 +53,7 @@ const generations = (content: unknown, more: object = {}) => ({
 const usage = { usage_metadata: { input_tokens: 10, output_tokens: 5, total_tokens: 15 } };
 
 const run = (id: string, fields: object) => ({
-  ...{ id, trace_id: 'r', parent_run_id: 'a', run_type: 'llm', name: 'ChatOpenAI' },
+  ...{ id, trace_id: 'r', parent_run_id: 'a', run_type: 'llm', name: 'ChatOpenAI', tags: ['seq:step:1'] },
   ...{ start_time: `2026-11-27T17:02:01.57908${id}+00:00`, error: null, events: [{ name: 'start' }] },
   extra: { metadata: { ls_model_name: 'big-1' }, invocation_params: { tools: offered } },
   ...fields,

@@ -79,32 +79,40 @@ const placed = (span: UnplacedSpan, at: Pick<TraceValue, 'placeOf'>): TraceSpan 
   place: at.placeOf(span.id),
 });
 
-/** The ids of a span: its own fields, or those of its context. */
+/** The ids of a span: its own fields, or those of its context. Jaeger writes `traceID`, and Zipkin's spans have tags. */
 function idsOf(value: JsonFields): { readonly trace: string | undefined; readonly id: string | undefined } {
   const context = [value.spanContext, value._spanContext, value.context].find(isObject) ?? {};
-  const own = value.attributes === undefined ? undefined : text(value.id);
+  const own = value.attributes === undefined && !isObject(value.tags) ? undefined : text(value.id);
   return {
-    trace: textField(value, 'traceId') ?? textField(context, 'traceId'),
-    id: textField(value, 'spanId') ?? textField(context, 'spanId') ?? own,
+    trace: textField(value, 'traceId') ?? textField(context, 'traceId') ?? text(value.traceID),
+    id: textField(value, 'spanId') ?? textField(context, 'spanId') ?? text(value.spanID) ?? own,
   };
 }
 
-/** A span as OTLP JSON has it, or as exporters of OpenTelemetry's JavaScript and Python packages write it. */
+/**
+ * A span as OTLP JSON has it, as exporters of OpenTelemetry's JavaScript and Python packages write it, or as Jaeger and
+ * Zipkin return it, which have `tags`.
+ */
 function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
   const { trace, id } = idsOf(value);
   if (id === undefined || trace === undefined || value.type === 'GENERATION') return undefined;
   const parents = isObject(value.parentSpanContext) ? value.parentSpanContext : {};
-  const own = attributesOf(value.attributes);
-  const events = [...listOf(value.events).filter(isObject), ...eventsOf(own)];
+  const reference = listOf(value.references).find((each) => isObject(each) && each.refType === 'CHILD_OF');
+  const own = attributesOf(value.attributes ?? value.tags);
+  const events = [...listOf(value.events).filter(isObject), ...jaegerEvents(value.logs), ...eventsOf(own)];
   const contents = events.map((event) => attributesOf(event.attributes));
   const attributes = merged([...contents, own]);
   return {
     trace,
     id,
-    name: text(value.name) ?? '',
+    name: text(value.name) ?? text(value.operationName) ?? '',
     attributes,
     events: events.filter(isMessageEvent),
-    parent: textField(value, 'parentSpanId') ?? text(fieldOf(value, 'parentId')) ?? text(parents.spanId),
+    parent:
+      textField(value, 'parentSpanId') ??
+      text(fieldOf(value, 'parentId')) ??
+      text(parents.spanId) ??
+      (isObject(reference) ? text(reference.spanID) : undefined),
     start: startText(fieldOf(value, 'startTimeUnixNano') ?? fieldOf(value, 'startTime') ?? value.timestamp),
     scores: [...contents.flatMap(evaluation), ...rewardsOfRun(attributes)],
     failed:
@@ -112,6 +120,12 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
       text(own['error.type']) !== undefined,
   };
 }
+
+const jaegerEvents = (logs: unknown): JsonFields[] =>
+  listOf(logs)
+    .filter(isObject)
+    .map(({ fields }) => attributesOf(fields))
+    .map((attributes) => ({ name: attributes.event, attributes }));
 
 /** The events that Pydantic AI writes as the JSON of one attribute. */
 function eventsOf({ events }: JsonFields): JsonFields[] {

@@ -219,7 +219,7 @@ async function wholeValue(file: string): Promise<TraceValue | undefined> {
 }
 
 /** A field for the id of a span, which is no longer. Other fields name it too, such as the parents of other spans. */
-const ID_FIELD = /"(?:context\.)?(?:spanId|span_id|id)"\s*:\s*("(?:[^"\\]|\\.){1,999}")/g;
+const ID_FIELD = /"(?:context\.)?(?:spanId|spanID|span_id|id)"\s*:\s*("(?:[^"\\]|\\.){1,999}")/g;
 
 /** The places of the fields with each id in valid JSON, the last first. */
 function placesOfIds(text: string): Map<string, number[]> {
