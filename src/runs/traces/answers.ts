@@ -59,6 +59,8 @@ function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
       return list.map((each) => (isCompletion(each) ? generationOf(each) : each));
   if (Array.isArray(value.candidates))
     return value.candidates.map((each) => (isObject(each) ? { ...each, message: each.content } : each));
+  // A reply of Google's ADK.
+  if (isObject(value.content) && Array.isArray(value.content.parts)) return [{ ...value, message: value.content }];
   // A reply of Bedrock.
   if (isObject(value.output) && isObject(value.output.message)) return [{ ...value, message: value.output.message }];
   if (

@@ -43,6 +43,8 @@ const operation = { 'gen_ai.operation.name': 'chat', 'gen_ai.agent.name': 'buyer
 const span = (input: string, output: string, more = '') =>
   `{"traceId":"t","spanId":"s","name":"chat"${more},"attributes":{${JSON.stringify(operation).slice(1, -1)},` +
   `"gen_ai.input.messages":${input},"gen_ai.output.messages":${output}}}`;
+/** Fields of a part in Gemini's package for Python, which writes them all. */
+const EMPTY_PART = { text: null, thought: null, inline_data: null, function_call: null, function_response: null };
 const json = (value: unknown) => JSON.stringify(value).replaceAll('"ARGUMENTS"', ARGUMENTS);
 const typed = (attributes: object) =>
   Object.entries(attributes).map(([key, value]) => ({
@@ -140,6 +142,51 @@ const forms: Readonly<Record<string, string>> = {
         ],
       },
     ],
+  }),
+  'Gemini’s package for Python': span(
+    json({
+      config: { system_instruction: system.content },
+      contents: [
+        { role: 'user', parts: [{ ...EMPTY_PART, text: question.content }] },
+        { role: 'model', parts: [{ ...EMPTY_PART, function_call: { id: 'c1', name: 'price', args: 'ARGUMENTS' } }] },
+        { role: 'user', parts: [{ ...EMPTY_PART, function_response: { id: 'c1', response: { value: '5' } } }] },
+      ],
+    }),
+    json({
+      candidates: [{ content: { role: 'model', parts: [{ ...EMPTY_PART, text: '5' }] }, finish_reason: 'STOP' }],
+    }),
+  ),
+  'Google’s ADK': json({
+    ...{ traceId: 't', spanId: 's', name: 'call_llm' },
+    attributes: {
+      ...{ 'gen_ai.agent.name': 'buyer', 'gen_ai.tool.definitions': tools },
+      'gcp.vertex.agent.llm_request': json({
+        config: { system_instruction: system.content },
+        contents: [
+          { role: 'user', parts: [{ text: question.content }] },
+          { role: 'model', parts: [{ function_call: { id: 'c1', name: 'price', args: 'ARGUMENTS' } }] },
+          { role: 'user', parts: [{ function_response: { id: 'c1', response: { value: '5' } } }] },
+        ],
+      }),
+      'gcp.vertex.agent.llm_response': json({
+        content: { role: 'model', parts: [{ text: '5' }] },
+        finish_reason: 'STOP',
+      }),
+    },
+  }),
+  'a reply of OpenAI’s Responses that repeats its request': json({
+    ...{ traceId: 't', spanId: 's', name: 'chat' },
+    attributes: {
+      ...{
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.agent.name': 'buyer',
+        'gen_ai.input.messages': json(chat.slice(1)),
+      },
+      'gen_ai.output.messages': json({
+        ...{ object: 'response', instructions: system.content, tools: [{ type: 'function', ...tools[0] }] },
+        output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: '5' }] }],
+      }),
+    },
   }),
   'OpenTelemetry’s first events': json({
     ...{ traceId: 't', spanId: 's', name: 'chat', attributes: operation },
@@ -248,6 +295,9 @@ const contents = { 'gen_ai.input.messages': inText(chat), 'gen_ai.output.message
 const told = { ...operation, 'gen_ai.tool.definitions': inText(tools) };
 const named = { traceId: 't', spanId: 's', name: 'chat' };
 
+const tagsOf = (tags: object) => Object.entries(tags).map(([key, value]) => ({ key, type: 'string', value }));
+const parentOf = (spanID: string) => ({ refType: 'CHILD_OF', traceID: 't', spanID });
+
 /** The same messages in the ways in which exporters and stores write attributes. */
 const ways: Readonly<Record<string, unknown>> = {
   'JSON of their JSON': {
@@ -282,6 +332,37 @@ const ways: Readonly<Record<string, unknown>> = {
       ]),
     },
   },
+  'events of Strands': {
+    ...named,
+    attributes: told,
+    events: [
+      { name: 'gen_ai.system.message', attributes: { content: inText([{ text: system.content }]) } },
+      { name: 'gen_ai.user.message', attributes: { content: inText([{ text: question.content }]) } },
+      {
+        name: 'gen_ai.assistant.message',
+        attributes: { content: `[{"toolUse":{"toolUseId":"c1","name":"price","input":${ARGUMENTS}}}]` },
+      },
+      {
+        name: 'gen_ai.tool.message',
+        attributes: { content: inText([{ toolResult: { toolUseId: 'c1', content: [{ text: '5' }] } }]) },
+      },
+      { name: 'gen_ai.choice', attributes: { finish_reason: 'end_turn', message: inText([{ text: answer.content }]) } },
+    ],
+  },
+  'the fields of Pydantic AI': [
+    {
+      ...named,
+      parentSpanId: 'r',
+      attributes: {
+        ...{ 'gen_ai.operation.name': 'chat', ...contents },
+        model_request_parameters: inText({
+          function_tools: [{ name: 'price', parameters_json_schema: tools[0]?.parameters }],
+          output_tools: [],
+        }),
+      },
+    },
+    { ...named, spanId: 'r', attributes: { agent_name: 'buyer', model_name: 'big' } },
+  ],
   'events whose choice names no role': {
     ...named,
     attributes: told,
@@ -290,14 +371,40 @@ const ways: Readonly<Record<string, unknown>> = {
       { name: 'gen_ai.choice', attributes: { message: inText({ content: answer.content }), finish_reason: 'stop' } },
     ],
   },
+  'Jaeger’s interface': {
+    data: [
+      {
+        traceID: 't',
+        spans: [
+          {
+            ...{
+              traceID: 't',
+              spanID: 's',
+              operationName: 'chat',
+              startTime: 1,
+              logs: [],
+              references: [parentOf('r')],
+            },
+            tags: tagsOf({ ...told, ...contents, 'gen_ai.agent.name': undefined }),
+          },
+          { traceID: 't', spanID: 'r', tags: tagsOf({ 'gen_ai.agent.name': 'buyer', 'span.kind': 'internal' }) },
+        ],
+      },
+    ],
+  },
+  'Jaeger’s logs': {
+    ...{ traceID: 't', spanID: 's', operationName: 'chat', tags: tagsOf(told) },
+    logs: [{ timestamp: 1, fields: tagsOf({ event: 'gen_ai.client.inference.operation.details', ...contents }) }],
+  },
+  Zipkin: [
+    { traceId: 't', id: 's', parentId: 'r', timestamp: 2, tags: { ...told, ...contents, 'gen_ai.agent.name': '' } },
+    { traceId: 't', id: 'r', timestamp: 1, tags: { 'gen_ai.agent.name': 'buyer' } },
+  ],
   'Tempo’s batches': {
     batches: [{ scopeSpans: [{ spans: [{ ...named, attributes: listed({ ...told, ...contents }) }] }] }],
   },
   'Tempo’s trace': {
     trace: {
-const tagsOf = (tags: object) => Object.entries(tags).map(([key, value]) => ({ key, type: 'string', value }));
-const parentOf = (spanID: string) => ({ refType: 'CHILD_OF', traceID: 't', spanID });
-
       resourceSpans: [{ scopeSpans: [{ spans: [{ ...named, attributes: listed({ ...told, ...contents }) }] }] }],
     },
   },
@@ -371,35 +478,6 @@ describe('a call', () => {
   it('keeps the digits of other numbers when one is masked, and those of a task', async () => {
     const secret = '{"to":"ann@example.com","number":2512292042121000001,"weight":1.0}';
     const file = join(root, 'masked.jsonl');
-  'Jaeger’s interface': {
-    data: [
-      {
-        traceID: 't',
-        spans: [
-          {
-            ...{
-              traceID: 't',
-              spanID: 's',
-              operationName: 'chat',
-              startTime: 1,
-              logs: [],
-              references: [parentOf('r')],
-            },
-            tags: tagsOf({ ...told, ...contents, 'gen_ai.agent.name': undefined }),
-          },
-          { traceID: 't', spanID: 'r', tags: tagsOf({ 'gen_ai.agent.name': 'buyer', 'span.kind': 'internal' }) },
-        ],
-      },
-    ],
-  },
-  'Jaeger’s logs': {
-    ...{ traceID: 't', spanID: 's', operationName: 'chat', tags: tagsOf(told) },
-    logs: [{ timestamp: 1, fields: tagsOf({ event: 'gen_ai.client.inference.operation.details', ...contents }) }],
-  },
-  Zipkin: [
-    { traceId: 't', id: 's', parentId: 'r', timestamp: 2, tags: { ...told, ...contents, 'gen_ai.agent.name': '' } },
-    { traceId: 't', id: 'r', timestamp: 1, tags: { 'gen_ai.agent.name': 'buyer' } },
-  ],
     const called = [{ role: 'assistant', tool_calls: [{ function: { name: 'price', arguments: secret } }] }];
     const task = `{"traceId":"t","spanId":"r","name":"order","attributes":{"drmas.task.data":${JSON.stringify(secret)}}}`;
     await writeFile(file, `${span(json([question]), json(called), ',"parentSpanId":"r"')}\n${task}`);

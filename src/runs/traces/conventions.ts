@@ -1,6 +1,6 @@
 /**
  * The attributes of spans, by the conventions that name them: OpenTelemetry's GenAI conventions, AI SDK 5 and 6,
- * OpenLLMetry, OpenInference, Langfuse, Braintrust and MLflow. A span may follow several.
+ * OpenLLMetry, OpenInference, Langfuse, Braintrust, MLflow, Pydantic AI and Google's ADK. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
 import { isEmpty, type JsonFields, jsonOf, partsOf, type TraceSpan } from './span-fields.js';
@@ -17,6 +17,7 @@ const NAMES = {
     'langfuse.observation.input',
     'braintrust.input_json',
     'mlflow.spanInputs',
+    'gcp.vertex.agent.llm_request',
     'input.value',
   ],
   output: [
@@ -26,12 +27,13 @@ const NAMES = {
     'langfuse.observation.output',
     'braintrust.output_json',
     'mlflow.spanOutputs',
+    'gcp.vertex.agent.llm_response',
     'output.value',
   ],
   finish: ['gen_ai.response.finish_reasons', 'ai.response.finishReason', 'llm.finish_reason'],
   tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools', 'mlflow.chat.tools'],
   /** The settings of the request, which may have the tools. */
-  request: ['llm.invocation_parameters'],
+  request: ['llm.invocation_parameters', 'model_request_parameters'],
   instructions: ['gen_ai.system_instructions'],
   model: [
     'gen_ai.request.model',
@@ -48,7 +50,7 @@ const NAMES = {
     'llm.token_count.completion',
     'ai.usage.outputTokens',
   ],
-  agent: ['gen_ai.agent.name', 'ai.telemetry.functionId', 'agent.name', 'gen_ai.agent.id'],
+  agent: ['gen_ai.agent.name', 'ai.telemetry.functionId', 'agent.name', 'agent_name', 'gen_ai.agent.id'],
   /** The input of a program, if the span is no call. */
   task: [
     'input.value',
@@ -147,7 +149,7 @@ export function isCall({ attributes }: Attributed): boolean {
   if (kind !== undefined) return ['LLM', 'CHAT_MODEL', 'GENERATION'].includes(kind);
   if (attributes['ai.operationId'] !== undefined || NO_CALLS.includes(String(operation ?? ''))) return false;
   return [NAMES.input, NAMES.output].every((names) =>
-    names.some((name) => /^(?:gen_ai|llm)\./.test(name) && !isEmpty(valueAt(attributes, name))),
+    names.some((name) => /^(?:gen_ai|llm|gcp)\./.test(name) && !isEmpty(valueAt(attributes, name))),
   );
 }
 

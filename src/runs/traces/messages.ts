@@ -204,10 +204,11 @@ const THOUGHTS = ['reasoning', 'thinking', 'redacted_thinking'];
 /** Parts that say nothing to a model. */
 const SILENT = ['tool-approval-request', 'tool-approval-response', 'step-start', 'source', 'cache_point'];
 const MEDIA = /^(?:input_|output_)?(?:image|audio|video|file|document|media|blob|uri)(?:[-_](?:url|data|id))?$/;
-/** Fields of parts without a type, of Gemini and of Bedrock. */
-const MEDIA_FIELDS = ['inlineData', 'inline_data', 'fileData', 'file_data', 'image', 'document', 'video'];
+/** Fields of parts without a type, of Gemini and of Bedrock. Gemini's package for Python writes null for the others. */
+const MEDIA_FIELDS = ['inlineData', 'fileData', 'image', 'document', 'video'];
+const hasField = (part: JsonFields, names: readonly string[]) => names.some((name) => !isEmpty(fieldOf(part, name)));
 const isOfGemini = (part: unknown) =>
-  isObject(part) && [...MEDIA_FIELDS, 'functionResponse', 'message_content'].some((name) => part[name] !== undefined);
+  isObject(part) && hasField(part, [...MEDIA_FIELDS, 'functionResponse', 'message_content']);
 
 function partOf(part: unknown, report: Report): Part {
   if (part === null || part === undefined) return { text: '' };
@@ -215,17 +216,17 @@ function partOf(part: unknown, report: Report): Part {
   if (!isObject(part) || part instanceof NumberText) return { text: exactJson(part) };
   if (isObject(part.message_content)) return partOf(part.message_content, report);
   const { type } = part;
-  if (MEDIA.test(String(type)) || (type === undefined && MEDIA_FIELDS.some((name) => part[name] !== undefined))) {
+  if (MEDIA.test(String(type)) || (type === undefined && hasField(part, MEDIA_FIELDS))) {
     report('media');
     return { text: '' };
   }
-  if (THOUGHTS.includes(String(type)) || part.thought === true || part.reasoningContent !== undefined) {
+  if (THOUGHTS.includes(String(type)) || part.thought === true || hasField(part, ['reasoningContent'])) {
     report('reasoning');
     return { text: '' };
   }
   const result = resultOf(part, report);
   if (result !== undefined) return { result };
-  if (CALLS.includes(String(type)) || isObject(part.functionCall ?? part.toolUse ?? part.function))
+  if (CALLS.includes(String(type)) || [fieldOf(part, 'functionCall'), part.toolUse, part.function].some(isObject))
     return calledBy(part, report);
   const content = part.text ?? part.content ?? part.refusal;
   if ((type === undefined || TEXTS.includes(String(type))) && typeof content === 'string') return { text: content };
@@ -242,7 +243,7 @@ function calledBy(part: unknown, report: Report): Part {
 function callOf(part: unknown): ToolCall | undefined {
   const whole = isObject(part) && isObject(part.tool_call) ? part.tool_call : part;
   if (!isObject(whole)) return undefined;
-  const called = [whole.function, whole.functionCall, whole.toolUse].find(isObject) ?? whole;
+  const called = [whole.function, fieldOf(whole, 'functionCall'), whole.toolUse].find(isObject) ?? whole;
   const name = called.toolName ?? called.name;
   if (typeof name !== 'string' || name === '') return undefined;
   const values = called.arguments ?? called.input ?? called.args ?? {};
@@ -258,7 +259,7 @@ function argumentsText(values: unknown): string {
 }
 
 function resultOf(part: JsonFields, report: Report): Message | undefined {
-  const wrapped = [part.functionResponse, part.toolResult].find(isObject);
+  const wrapped = [fieldOf(part, 'functionResponse'), part.toolResult].find(isObject);
   if (wrapped === undefined && !RESULTS.includes(String(part.type))) return undefined;
   const whole = wrapped ?? part;
   const output = whole.response ?? whole.output ?? whole.result ?? whole.content;

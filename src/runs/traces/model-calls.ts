@@ -185,9 +185,12 @@ function callOf(
   // Models do not read the reasoning of earlier answers again.
   const read = conversationOf(input, (reason) => reason === 'reasoning' || report(reason));
   const answer = isOfSdk(attributes) ? sdkAnswer(attributes, report) : answerOf(told(attributes, 'output'), report);
-  const offered = told(attributes, 'tools') ?? toolsIn(jsonOf(input)) ?? toolsIn(jsonOf(told(attributes, 'request')));
-  const tools = toolsOf(offered, report);
-  const instructions = instructionsOf(told(attributes, 'instructions'), report);
+  // A reply of OpenAI's Responses repeats the tools and the instructions of its request.
+  const output = jsonOf(told(attributes, 'output'));
+  const reply = isObject(output) && output.object === 'response' ? output : {};
+  const requests = [input, told(attributes, 'request'), reply].map((each) => toolsIn(jsonOf(each)));
+  const tools = toolsOf(told(attributes, 'tools') ?? requests.find((each) => each !== undefined), report);
+  const instructions = instructionsOf(told(attributes, 'instructions') ?? reply.instructions, report);
   const isGiven = instructions === '' || (read[0]?.role === 'system' && read[0].content === instructions);
   const messages: Message[] = isGiven ? read : [{ role: 'system', content: instructions }, ...read];
   const conversation = messages[0]?.role === 'system' ? messages.slice(1) : messages;
@@ -215,10 +218,10 @@ function callOf(
 }
 
 const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;
+    place: span.place,
 
 /** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
 function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message | undefined {
-    place: span.place,
   const { 'ai.response.text': text, 'ai.response.object': object, 'ai.response.reasoning': reasoning } = attributes;
   if (!isEmpty(jsonOf(attributes['ai.response.files']))) report('media');
   if (typeof reasoning === 'string' && reasoning !== '') report('reasoning');

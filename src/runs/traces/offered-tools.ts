@@ -4,11 +4,12 @@ import type { Tool } from '@drmas/engine/nouns';
 import { type Report, whyUnread } from './messages.js';
 import { fieldOf, isEmpty, type JsonFields, jsonOf, listOf } from './span-fields.js';
 
-/** The tools among the fields of a request: of OpenAI, older and newer, of Bedrock and of Gemini. */
+/** The tools among the fields of a request: of OpenAI, older and newer, of Bedrock, Gemini, Pydantic AI. */
 export function toolsIn(request: unknown): unknown {
   if (!isObject(request)) return undefined;
   const within = [fieldOf(request, 'toolConfig'), request.config].filter(isObject).map(({ tools }) => tools);
-  return [request.tools, request.functions, ...within].find((tools) => !isEmpty(tools));
+  const ofPydantic = [...listOf(request.function_tools), ...listOf(request.output_tools)];
+  return [request.tools, request.functions, ...within, ofPydantic].find((tools) => !isEmpty(tools));
 }
 
 /** The tools of an attribute: a list, a table of them by name, or one. */
@@ -53,7 +54,9 @@ function toolOf(each: unknown, report: Report): Tool[] {
 
 /** The schema of a tool. Bedrock and AI SDK write it in an object of its own. */
 function schemaOf(tool: JsonFields): unknown {
-  const schema = jsonOf(tool.parameters ?? fieldOf(tool, 'inputSchema') ?? tool.arguments);
+  const schema = jsonOf(
+    tool.parameters ?? tool.parameters_json_schema ?? fieldOf(tool, 'inputSchema') ?? tool.arguments,
+  );
   if (!isObject(schema) || schema.type !== undefined) return schema ?? undefined;
   return [schema.json, schema.jsonSchema].find(isObject) ?? schema;
 }

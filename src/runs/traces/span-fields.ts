@@ -146,10 +146,18 @@ function dateText(date: string): string {
   return Number.isNaN(seconds) ? date : `${String(seconds).padStart(20, '0')}.${fraction.padEnd(9, '0')}`;
 }
 
+/** Fields of parts without a type, of which a part has one. */
+const OF_BEDROCK = ['text', 'toolUse', 'toolResult', 'reasoningContent', 'cachePoint', 'image', 'document', 'video'];
+
+const isOfBedrock = (part: JsonFields) => {
+  const [name = '', ...more] = Object.keys(part);
+  return more.length === 0 && OF_BEDROCK.includes(name);
+};
+
 /** A content of several parts that was written as their JSON; other texts, JSON too, are contents as they are. */
 export function partsOf(content: unknown): unknown {
   const parts = jsonOf(content, /^\s*\[/);
-  const isPart = (part: unknown) => isObject(part) && typeof part.type === 'string';
+  const isPart = (part: unknown) => isObject(part) && (typeof part.type === 'string' || isOfBedrock(part));
   return Array.isArray(parts) && parts.length > 0 && parts.every(isPart) ? parts : content;
 }
 

@@ -172,11 +172,13 @@ export function messagesInEvents(events: readonly JsonFields[]): JsonFields {
     };
     const written = jsonOf(content);
     const fields = isObject(written) ? { ...rest, ...written } : rest;
-    const parsed = Object.fromEntries(
+    const { message, ...parsed } = Object.fromEntries(
       Object.entries(fields).map(([key, field]) => [key, key === 'content' ? partsOf(field) : jsonOf(field)]),
     );
+    // Strands writes the parts of an answer in the place of its message.
+    const answer = Array.isArray(message) ? { content: message } : { message };
     if (choice === undefined) read.push({ role, ...parsed });
-    else answers.push({ role: 'assistant', ...parsed });
+    else answers.push({ role: 'assistant', ...parsed, ...answer });
   }
   return {
     ...(read.length === 0 ? {} : { 'gen_ai.input.messages': read }),
