@@ -172,6 +172,10 @@ export const isTool = ({ attributes }: Attributed): boolean =>
   attributes['ai.operationId'] === 'ai.toolCall' ||
   kindOf(attributes) === 'TOOL';
 
+/** Whether the span is the work of an evaluation: a scorer of Braintrust, or an evaluator of Langfuse and others. */
+export const isScorer = ({ attributes }: Attributed): boolean =>
+  ['SCORE', 'EVALUATOR'].includes(kindOf(attributes) ?? '');
+
 export function agentName({ attributes, name }: Attributed): string | undefined {
   const named = told(attributes, 'agent');
   if (typeof named === 'string') return named;

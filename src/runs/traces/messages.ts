@@ -135,6 +135,7 @@ function messageOf(value: JsonFields, report: Report): Message[] {
   }
   if (MEDIA_OF_MESSAGES.some((field) => !isEmpty(value[field]))) report('media');
   if (UNREAD_FIELDS.some((field) => !isEmpty(value[field]))) report('part');
+  if (THOUGHTS_OF_MESSAGES.some((field) => !isEmpty(value[field]))) report('reasoning');
   const contents = CONTENTS.map((field) => value[field]);
   const given = contents.find((each) => !isEmpty(each)) ?? contents.find((each) => each !== undefined);
   const isPlain = (part: unknown) => !isObject(part) || (part.type ?? part.text ?? part.toolResult) === undefined;
@@ -164,6 +165,8 @@ function messageOf(value: JsonFields, report: Report): Message[] {
 const CONTENTS = ['parts', 'content', 'contents', 'text', 'refusal'];
 /** Fields beside the content with what agents cannot read, of Ollama, AI SDK and OpenAI. */
 const MEDIA_OF_MESSAGES = ['images', 'audio', 'attachments', 'experimental_attachments'];
+/** Fields beside the content with the reasoning of DeepSeek, OpenRouter, Ollama and others. */
+const THOUGHTS_OF_MESSAGES = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'];
 /** Fields with calls that are not read: AI SDK's with their results, and LangChain's whose arguments are no JSON. */
 const UNREAD_FIELDS = ['toolInvocations', 'invalid_tool_calls'];
 

@@ -2,7 +2,7 @@
 import { exactJson, isObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
 import { answerOf, reportEnd } from './answers.js';
-import { agentName, isCall, isOfSdk, isTool, tokensOf, told } from './conventions.js';
+import { agentName, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
 import { conversationOf, instructionsOf, type Report } from './messages.js';
 import { toolsIn, toolsOf } from './offered-tools.js';
 import { isEmpty, jsonOf, merged, type TraceSpan } from './span-fields.js';
@@ -44,7 +44,12 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const nameOf = remembered(agentName);
   const agentOf = (span: TraceSpan) =>
     nameOf(span) ?? nameOf(ancestors(span, byId).find((above) => nameOf(above) !== undefined));
-  const callSpans = [...byId.values()].filter(isCall).map((span) => ({ span, ...callOf(span, agentOf) }));
+  const isJudge = remembered(isScorer);
+  const isJudging = (span: TraceSpan) => ancestors(span, byId).some((above) => isJudge(above) === true);
+  const judging = { call: undefined, unread: ['judge'] } as const;
+  const callSpans = [...byId.values()]
+    .filter(isCall)
+    .map((span) => ({ span, ...(isJudging(span) ? judging : callOf(span, agentOf)) }));
   const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
   // A call around other calls is their sum: an agent's run, or a framework's loop. A tool calls models on its own.
   const isToolSpan = remembered(isTool);
@@ -66,12 +71,12 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   );
   return {
     trace,
+    place: spans[0]?.place,
     calls: ordered.map(({ call }) => call),
     scores,
     unread: [
       ...unreadCalls,
       ...unreadTrace(spans, all, callSpans.length > 0),
-    place: spans[0]?.place,
       ...unreadScores,
       ...(Object.keys(scores).length > 0 && task?.score !== undefined
         ? spans.slice(0, 1).map((span) => part('taken', span))
@@ -213,12 +218,12 @@ function callOf(
     ...(tools === undefined ? {} : { tools }),
     answer,
     tokens,
+    place: span.place,
   };
   return { call, unread: [...unread] };
 }
 
 const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;
-    place: span.place,
 
 /** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
 function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message | undefined {

@@ -218,8 +218,7 @@ function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
     start: startText(fieldOf(value, 'startTime')),
     attributes: {
       ...more,
-      ...(type === 'GENERATION' ? { 'gen_ai.operation.name': 'chat' } : {}),
-      ...(type === 'AGENT' ? { 'gen_ai.agent.name': value.name } : {}),
+      'langfuse.observation.type': type,
       ...contentNames(type === 'GENERATION', contents),
       'gen_ai.request.model': model ?? fieldOf(value, 'providedModelName'),
       'gen_ai.usage.input_tokens': usage.input,
@@ -243,7 +242,8 @@ function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
     ...{ trace, id, name: text(kind.name) ?? '', parent: text(parent) },
     start: startText(metrics.start ?? value.created),
     attributes: {
-      ...(isCall ? { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': metadata.model } : {}),
+      'braintrust.span_attributes': kind,
+      'gen_ai.request.model': isCall ? metadata.model : undefined,
       'gen_ai.agent.name': agent,
       'gen_ai.system_instructions': isCall ? metadata.instructions : undefined,
       'gen_ai.tool.definitions': toolsIn(metadata),

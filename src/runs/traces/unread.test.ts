@@ -164,12 +164,39 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
       'gen_ai.output.messages': JSON.stringify({ choices: [0, 1].map((index) => ({ index, message: reply('Hi') })) }),
     }),
   ],
-  reasoning: [odd(output([{ type: 'reasoning', content: 'Hm' }, ...text]))],
+  judge: [
+    ...[{ 'openinference.span.kind': 'EVALUATOR' }, { 'braintrust.span_attributes': { type: 'score' } }].map(
+      (scorer) => [
+        { traceId: 'good', spanId: 'scorer', parentSpanId: 'good 1', name: 'faithful', attributes: scorer },
+        callIn('good', { 'gen_ai.agent.name': 'judge' }, { spanId: 'j', parentSpanId: 'scorer' }),
+      ],
+    ),
+    {
+      id: 'good',
+      observations: [
+        { traceId: 'good', id: 'scorer', type: 'EVALUATOR', name: 'faithful' },
+        { traceId: 'good', id: 'j', type: 'GENERATION', parentObservationId: 'scorer', input: 'Hi', level: 'ERROR' },
+      ],
+    },
+  ],
+  reasoning: [
+    odd(output([{ type: 'reasoning', content: 'Hm' }, ...text])),
+    ...['reasoning_content', 'reasoning', 'thinking'].map((field) =>
+      odd({ 'gen_ai.output.messages': [{ role: 'assistant', content: 'Hello', [field]: 'Hm' }] }),
+    ),
+  ],
   score: [
     odd({ 'drmas.success': 'maybe' }),
     { traceId: 'good', name: 'helpful', value: 'very' },
     { traceId: 'good', name: 'mood', value: 0, dataType: 'CATEGORICAL', stringValue: 'calm' },
+    { traceId: 'good', name: 'mood', value: 0, dataType: 'CATEGORICAL' },
+    {
+      ...{ traceId: 'good', spanId: 'good 1', eventName: 'gen_ai.evaluation.result' },
+      attributes: { 'gen_ai.evaluation.name': 'style', 'gen_ai.evaluation.score.label': 'relevant' },
+    },
+    { id: 'good', observations: [], scores: ['very', 1].map((value) => ({ name: 'helpful', value })) },
   ],
+  several: [{ id: 'good', observations: [], scores: [1, 0].map((value) => ({ name: 'correct', value })) }],
   taken: [odd({ 'drmas.task.data': '{"essay":"...","score":3}', 'drmas.success': 1 })],
   lone: [{ traceId: 'odd', name: 'helpful', value: 1 }],
   task: [odd({ 'drmas.task.data': '[1]' })],
@@ -189,14 +216,7 @@ describe('what an import does not read', () => {
     expect(unread).toEqual({ [reason]: { count: 1, file, line: 3 } });
     const isRead = READ.includes(reason) && row.includes('"odd"');
     expect(demonstrations).toBe(isRead ? 2 : 1);
-    { traceId: 'good', name: 'mood', value: 0, dataType: 'CATEGORICAL' },
-    {
-      ...{ traceId: 'good', spanId: 'good 1', eventName: 'gen_ai.evaluation.result' },
-      attributes: { 'gen_ai.evaluation.name': 'style', 'gen_ai.evaluation.score.label': 'relevant' },
-    },
-    { id: 'good', observations: [], scores: ['very', 1].map((value) => ({ name: 'helpful', value })) },
     const json = JSON.parse((await drmas(['import', file, '--json'])).out);
-  several: [{ id: 'good', observations: [], scores: [1, 0].map((value) => ({ name: 'correct', value })) }],
     expect(json.unread).toEqual(unread);
     const { out } = await drmas(['import', file], { screen: true });
     const printed = out.replaceAll(/\s+/g, ' ');

@@ -23,11 +23,12 @@ export const UNREAD = {
   gap: 'calls with a result of a tool and without the call before it',
   unlisted: 'calls whose answer calls a tool that the trace does not list',
   tool: 'tools without a name or a schema, in calls that are read without them',
+  judge: 'calls that score the answers of agents, in the span of a scorer',
   choice: 'further answers of a call, whose first one is read',
   reasoning: 'answers that are read without their reasoning',
   score: 'scores that are no numbers',
-  taken: 'scores of traces whose task has a field `score` of its own, which stays',
   several: 'further scores of one name in a trace, the mean of which counts',
+  taken: 'scores of traces whose task has a field `score` of its own, which stays',
   lone: 'scores of traces that are not in the files',
   task: 'tasks whose data is no object',
 } as const;
