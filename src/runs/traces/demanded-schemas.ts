@@ -4,9 +4,14 @@ import type { JsonSchema, Message, Turn } from '@drmas/engine/nouns';
 import { demandedSchema, redemanded, undemanded } from '../../teams/rollout.js';
 import type { DemonstrationRow } from './demonstration-rows.js';
 
-interface PlayedPrompt {
-  readonly system: string;
-  readonly schema: JsonSchema | undefined;
+/** Different schemas by their JSON; undefined for calls without one. */
+type Schemas = Map<string, JsonSchema | undefined>;
+
+/** The calls of an agent in play. */
+interface Played {
+  readonly schemas: Schemas;
+  /** The same by system prompt. */
+  readonly bySystem: Map<string, Schemas>;
 }
 
 /**
@@ -14,7 +19,7 @@ interface PlayedPrompt {
  * schema is added later, when a model reads the prompt.
  */
 export class PlayedPrompts {
-  readonly #played = new Map<string, PlayedPrompt[]>();
+  readonly #played = new Map<string, Played>();
   readonly #prompted: readonly string[];
   /** Demonstrations with another system prompt than the team's, by agent, and one of these prompts. */
   readonly #strange = new Map<string, { count: number; readonly shown: string }>();
@@ -28,10 +33,11 @@ export class PlayedPrompts {
   constructor(turns: readonly Turn[], prompted: readonly string[] = []) {
     this.#prompted = prompted;
     for (const { agent, messages } of turns) {
-      const prompt = promptOf(messages);
-      const known = this.#played.get(agent) ?? [];
-      if (!known.some((other) => exactJson(other) === exactJson(prompt))) known.push(prompt);
-      this.#played.set(agent, known);
+      const { system, schema } = promptOf(messages);
+      const { schemas, bySystem } = this.#played.get(agent) ?? { schemas: new Map(), bySystem: new Map() };
+      const ofSystem: Schemas = bySystem.get(system) ?? new Map();
+      for (const known of [schemas, ofSystem]) known.set(exactJson(schema), schema);
+      this.#played.set(agent, { schemas, bySystem: bySystem.set(system, ofSystem) });
     }
   }
 
@@ -41,12 +47,12 @@ export class PlayedPrompts {
     const all = this.#played.get(agent);
     if (all === undefined) return row;
     const { system } = promptOf(messages);
-    const equal = all.filter((prompt) => prompt.system === system);
-    if (equal.length === 0 && !this.#prompted.includes(agent)) {
+    const equal = all.bySystem.get(system);
+    if (equal === undefined && !this.#prompted.includes(agent)) {
       const { count = 0, shown = system } = this.#strange.get(agent) ?? {};
       this.#strange.set(agent, { count: count + 1, shown });
     }
-    const schemas = fitting(equal.length === 0 ? all : equal, messages.at(-1));
+    const schemas = fitting(equal ?? all.schemas, messages.at(-1));
     if (schemas.length !== 1) this.#unclear.set(agent, (this.#unclear.get(agent) ?? 0) + 1);
     return schemas.length === 1 ? { ...row, messages: redemanded(messages, schemas[0]) } : row;
   }
@@ -55,7 +61,7 @@ export class PlayedPrompts {
   get warnings(): readonly string[] {
     return [
       ...Array.from(this.#strange, ([agent, { count, shown }]) =>
-        strangePrompt(agent, count, shown, this.#played.get(agent) ?? []),
+        strangePrompt(agent, count, shown, [...(this.#played.get(agent)?.bySystem.keys() ?? [])]),
       ),
       ...Array.from(
         this.#unclear,
@@ -66,15 +72,15 @@ export class PlayedPrompts {
   }
 }
 
-function promptOf(messages: readonly Message[]): PlayedPrompt {
+function promptOf(messages: readonly Message[]) {
   const [first] = messages;
   const system = first?.role === 'system' ? first.content : '';
   return { system: undemanded(system), schema: demandedSchema(system) };
 }
 
-/** The different schemas of these prompts; of several those that the answer keeps to. */
-function fitting(prompts: readonly PlayedPrompt[], answer: Message | undefined): (JsonSchema | undefined)[] {
-  const schemas = [...new Map(prompts.map(({ schema }) => [exactJson(schema), schema])).values()];
+/** The schemas; of several those that the answer keeps to. */
+function fitting(different: Schemas, answer: Message | undefined): (JsonSchema | undefined)[] {
+  const schemas = [...different.values()];
   if (schemas.length < 2 || answer === undefined || answer.toolCalls !== undefined) return schemas;
   const kept = schemas.filter((schema) => schema !== undefined && fitsJsonSchema(answer.content, schema));
   return kept.length > 0 ? kept : schemas.filter((schema) => schema === undefined);
@@ -82,8 +88,8 @@ function fitting(prompts: readonly PlayedPrompt[], answer: Message | undefined):
 
 const LONGEST = 120;
 
-function strangePrompt(agent: string, count: number, shown: string, played: readonly PlayedPrompt[]): string {
+function strangePrompt(agent: string, count: number, shown: string, played: readonly string[]): string {
   const short = (text: string) => JSON.stringify(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
-  const now = played.map(({ system }) => short(system));
-  return `${count} demonstrations of '${agent}' have another system prompt than the team sends now. In the traces: ${short(shown)}; in the team: ${now.slice(0, 3).join(' or ')}. The agent learns to answer the prompt of the traces`;
+  const now = played.slice(0, 3).map(short);
+  return `${count} demonstrations of '${agent}' have another system prompt than the team sends now. In the traces: ${short(shown)}; in the team: ${now.join(' or ')}. The agent learns to answer the prompt of the traces`;
 }

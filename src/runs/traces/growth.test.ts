@@ -1,9 +1,12 @@
 /** An import takes a time that grows with the length of its traces, however many entries one list of them has. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
+import { PlayedPrompts } from './demanded-schemas.js';
+import type { DemonstrationRow } from './demonstration-rows.js';
 import { importTraces } from './import-traces.js';
 import { tracedEpisode } from './model-calls.js';
 import type { TraceSpan } from './span-fields.js';
@@ -101,7 +104,22 @@ describe('the time of an import grows no faster than', () => {
   });
 });
 
+it('the schemas of a team are read in a time that grows no faster than its prompts', { timeout: 120_000 }, async () => {
+  const turn = (i: number) => ({ agent: 'a', messages: [{ role: 'system', content: `Say ${i}.` }] }) as unknown as Turn;
+  const strange = { agent: 'a', messages: told } as DemonstrationRow;
+  await expectGrowth((size) => {
+    const prompts = new PlayedPrompts(list(size / 10, turn));
+    for (let i = 0; i < size / 10; i++) prompts.asPlayed(strange);
+    expect(prompts.warnings).toHaveLength(1);
+  });
+});
+
 describe('an import ends, and counts what it does not read, for JSON nested deeper than the stack', () => {
+  /** JSON in JSON, each nested as deep as files may be: none of the texts is nested too deep by itself. */
+  const within = list(8, () => ({ open: '{"prompt":'.repeat(499), close: '}'.repeat(499) })).reduce(
+    (text, { open, close }) => `${open}${JSON.stringify(text)}${close}`,
+    'end',
+  );
   const deep = `${'{"prompt":{"message":'.repeat(10_000)}1${'}}'.repeat(10_000)}`;
   const row = (spanId: string, attributes: object) => JSON.stringify({ traceId: spanId, spanId, attributes });
   const callOf = (input: unknown, output: unknown, more: object = {}) => ({
@@ -115,19 +133,7 @@ describe('an import ends, and counts what it does not read, for JSON nested deep
     ['a task', callOf([question], told, { 'drmas.task.data': deep }), { unread: { task: { count: 1 } } }],
     ['a reason of its end', callOf([question], told, { 'gen_ai.response.finish_reasons': deep }), { unread: {} }],
     ['a text', callOf([{ role: 'user', content: deep }], told), { unread: {} }],
-  /** JSON in JSON, each nested as deep as files may be: none of the texts is nested too deep by itself. */
-  const within = list(8, () => ({ open: '{"prompt":'.repeat(499), close: '}'.repeat(499) })).reduce(
-    (text, { open, close }) => `${open}${JSON.stringify(text)}${close}`,
-    'end',
-  );
     ['arguments', callOf([question, calling({ function: { name: 'f', arguments: deep } })], told), { unread: {} }],
-  ])('%s', async (_, attributes, counted) => {
-    const file = await fileOf([row('deep', attributes), row('plain', callOf([question], told))].join('\n'));
-    const { demonstrations, unread } = await importTraces(file, { agent: 'buyer' });
-    const isRead = !('deep' in unread) || 'drmas.task.data' in attributes;
-    expect({ demonstrations, unread }).toMatchObject({ demonstrations: isRead ? 2 : 1, ...counted });
-  });
-});
     ['JSON in JSON of an input', callOf(within, told), { unread: { deep: { count: 1 } } }],
     ['JSON in JSON of an answer', callOf([question], within), { unread: { deep: { count: 2 } } }], // in the task too
     ['JSON in JSON of a text', callOf([{ role: 'user', content: within }], told), { unread: { deep: { count: 2 } } }],
@@ -136,3 +142,10 @@ describe('an import ends, and counts what it does not read, for JSON nested deep
       callOf([question], told, { 'drmas.task.data': within }),
       { unread: { deep: { count: 1 } } },
     ],
+  ])('%s', async (_, attributes, counted) => {
+    const file = await fileOf([row('deep', attributes), row('plain', callOf([question], told))].join('\n'));
+    const { demonstrations, unread } = await importTraces(file, { agent: 'buyer' });
+    const isRead = !('deep' in unread) || 'drmas.task.data' in attributes;
+    expect({ demonstrations, unread }).toMatchObject({ demonstrations: isRead ? 2 : 1, ...counted });
+  });
+});
