@@ -68,7 +68,7 @@ export function trainedAgents(from: string, options: TrainedAgentsOptions = {}):
       specificationVersion: 'v3',
       provider: 'drmas',
       modelId: agent,
-      supportedUrls: {},
+      supportedUrls: { '*/*': [/./] }, // the agent refuses images, which AI SDK would download first
       doGenerate: async (call) => (await open()).model(agent).doGenerate(call),
       doStream: async (call) => (await open()).model(agent).doStream(call),
     }),

@@ -37,6 +37,9 @@ export function playedModel(name: string, calls: EpisodeCalls): LanguageModel {
   });
 }
 
+/** Agents refuse images and files. AI SDK would download them first, and show the error of the download alone. */
+export const ALL_URLS: LanguageModel['supportedUrls'] = { '*/*': [/./] };
+
 function modelOf(name: string, complete: Complete, read: (call: ModelCall) => ConvertedCall): LanguageModel {
   const generate = async (call: ModelCall): Promise<ModelResult> => {
     const { request, warnings } = read(call);
@@ -46,7 +49,7 @@ function modelOf(name: string, complete: Complete, read: (call: ModelCall) => Co
     specificationVersion: 'v3',
     provider: 'drmas',
     modelId: name,
-    supportedUrls: {},
+    supportedUrls: ALL_URLS,
     doGenerate: generate,
     doStream: async (call) => ({ stream: streamOf(await generate(call)) }),
   };

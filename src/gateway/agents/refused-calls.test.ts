@@ -128,8 +128,11 @@ describe('messages that do not fit the context', () => {
 });
 
 describe('a part that no text model reads', () => {
-  it('fails the episode as a mistake of the program, also in a stream, which loses the error', async () => {
-    const content = [{ type: 'file' as const, data: 'AAAA', mediaType: 'image/png' }];
+  it.each([
+    'AAAA',
+    new URL('http://127.0.0.1:9/none.png'), // nobody downloads it
+  ])('fails the episode as a mistake of the program, also in a stream, which loses the error: %s', async (data) => {
+    const content = [{ type: 'file' as const, data, mediaType: 'image/png' }];
     const { failure, turns } = await played(async (context) => {
       await ask(context, 'short');
       const messages = [{ role: 'user' as const, content }];

@@ -1,6 +1,6 @@
 import { ArgumentError, isObject } from '@drmas/engine/errors';
 import type { LanguageModel, ModelResult, ModelStreamPart, ModelWarning } from '../../teams/index.js';
-import { playedModel } from './ai-sdk-model.js';
+import { ALL_URLS, playedModel } from './ai-sdk-model.js';
 import { callsOfCaller, currentCalls } from './attribution.js';
 
 /** A model of any version of AI SDK's interface that is in use. */
@@ -58,7 +58,7 @@ export function trainable(agent: string, { otherwise }: TrainableOptions = {}): 
       return shown()?.modelId ?? agent;
     },
     get supportedUrls() {
-      return shown()?.supportedUrls ?? {};
+      return shown()?.supportedUrls ?? ALL_URLS;
     },
     doGenerate: async (call: never) => {
       const ours = inside();
