@@ -1,6 +1,7 @@
 import { callsIn, toolFormatNames, withoutThinking } from '@drmas/engine/tool-calls';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { ContentStream } from './content-stream.js';
 
 const tools = [{ name: 'add', parameters: { type: 'object', properties: {} } }];
@@ -13,6 +14,16 @@ function streamed(stream: ContentStream, parts: readonly string[]) {
 }
 
 describe('a response while it is written', () => {
+  it('may be spaces without an end, which take a time that grows with their number', async () => {
+    const seconds = await processorSeconds(() => {
+      for (const begin of ['', 'word']) {
+        const parts = [begin, ...Array.from({ length: 150_000 }, () => ' ')];
+        expect(streamed(new ContentStream(false, 'hermes'), parts).text).toBe(begin);
+      }
+    });
+    expect(seconds).toBeLessThan(3);
+  });
+
   const mark = fc.constantFrom(
     '<think>',
     '</think>',
