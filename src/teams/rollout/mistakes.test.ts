@@ -349,6 +349,30 @@ describe('an output that does not fit', () => {
     expect(episode.turns.map(({ valid }) => valid)).toEqual([false, true]);
   });
 
+  it.each<[string, (text: string) => string, string, string]>([
+    ['whole', (text) => text, 'no numbers', 'fine'],
+    ['cut off', (text) => text, '{"n": 1', '{"n": 2}'],
+    ['out of its answer', (text) => text.slice(3), 'n: none', 'm: fine'],
+  ])(
+    'is of the agent whose text JSON.parse refused, of agents that were asked at once: %s',
+    async (_, cut, bad, good) => {
+      const { failure, turns } = await played(
+        async ({ agents: { caller, talker } }) => {
+          const [first] = await Promise.all([caller('first'), talker('second')]);
+          return JSON.parse(cut(first.text));
+        },
+        () => 1,
+        {},
+        ({ prompt }) => (prompt.includes('first') ? bad : good),
+      );
+      expect(failure).toMatchObject({ reason: 'invalid-output', agent: 'caller' });
+      expect(turns.map(({ agent: name, valid }) => [name, valid])).toEqual([
+        ['caller', false],
+        ['talker', true],
+      ]);
+    },
+  );
+
   it.each([
     [{ id: 'STRUCTURED_OUTPUT_TRUNCATED' }, 'invalid-output'], // Mastra's
     [{ code: 'GUARDRAIL_OUTPUT_BLOCKED' }, 'invalid-output'], // VoltAgent's

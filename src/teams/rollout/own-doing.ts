@@ -87,9 +87,12 @@ export function ofAgents(
   const isMisfit = [...names].some((name) => MISFITS.has(name)) && !says(TOO_DEEP);
   const isMistake = [...names].some((name) => MISTAKES.has(name)) || says(MISTAKEN);
   if (isMistake || (!isMisfit && !inParser)) return thrown;
-  const named = turns.findLastIndex((turn) => errors.some((error) => isAbout(error, turn)));
+  const lastOf = (is: (error: Record<string, unknown>, turn: Turn) => boolean) =>
+    turns.findLastIndex((turn) => errors.some((error) => is(error, turn)));
+  const named = lastOf(isAbout);
   const last = names.has(NO_OUTPUT) ? turns.findLastIndex(isUnfinished) : turns.length - 1;
-  const at = named === -1 ? last : named;
+  // Of agents that `play` asks at the same time, any may have written the text that JSON.parse refused.
+  const at = [named, lastOf(failsAlike), lastOf(isQuoted)].find((each) => each !== -1) ?? last;
   const turn = turns[at];
   if (turn === undefined || turn.frozen === true || (named === -1 && isJudgedValid(turn, team))) return thrown;
   if (turn.valid)
@@ -109,6 +112,28 @@ function isAbout({ response, result }: Record<string, unknown>, { id, text, cont
     (isObject(response) && id !== undefined && response.id === id) ||
     (isObject(result) && result.agentOutput === content)
   );
+}
+
+/** Whether JSON.parse refuses a text of a turn with the words of an error. */
+function failsAlike({ message }: Record<string, unknown>, { text, content = text, toolCalls = [] }: Turn): boolean {
+  if (!/JSON/.test(String(message))) return false;
+  return [text, content, ...toolCalls.map((call) => call.arguments)].some((written) => {
+    try {
+      JSON.parse(written);
+      return false;
+    } catch (error) {
+      return messageOf(error) === message;
+    }
+  });
+}
+
+/** The text, or a part of it, that JSON.parse quotes. */
+const QUOTED = /"([\s\S]*)"(?:\.\.\.)? is not valid JSON$/;
+
+/** Whether an error of JSON.parse quotes a turn: `play` may have cut the text out of its answer. */
+function isQuoted({ message }: Record<string, unknown>, { text }: Turn): boolean {
+  const [, quoted = ''] = QUOTED.exec(String(message)) ?? [];
+  return quoted !== '' && text.includes(quoted);
 }
 
 /** Whether a parser of the team has accepted a turn, or the turn calls tools. */
