@@ -42,6 +42,15 @@ export function reportEnd(value: unknown, report: Report): void {
   for (const name of AROUND_ENDS) if (isObject(read[name])) reportEnd(read[name], report);
 }
 
+/** Reports the end of the first answer in the reply of an interface. A text is no reply. */
+export function reportEndOfReply(attribute: unknown, report: Report): void {
+  const reply = jsonOf(attribute);
+  if (!isObject(reply)) return;
+  const answers = [reply.choices, reply.candidates, reply.generations].find(Array.isArray);
+  reportEnd(answers === undefined ? reply : answers.flat()[0], report);
+  if (Array.isArray(reply.output)) reportEnd(reply.status, report);
+}
+
 /** The messages in an output: a text, a message, a list of choices, or the reply of an interface with one of these. */
 function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
   const plain = (content: unknown) => [{ role: 'assistant', content }];

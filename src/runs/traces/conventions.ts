@@ -30,6 +30,8 @@ const NAMES = {
     'gcp.vertex.agent.llm_response',
     'output.value',
   ],
+  /** The whole reply, from which instrumentations take the messages of `output`, and not always why they ended. */
+  reply: ['output.value'],
   finish: ['gen_ai.response.finish_reasons', 'ai.response.finishReason', 'llm.finish_reason'],
   tools: ['gen_ai.tool.definitions', 'ai.prompt.tools', 'llm.request.functions', 'llm.tools', 'mlflow.chat.tools'],
   /** The settings of the request, which may have the tools. */

@@ -223,7 +223,8 @@ class ImportedRows {
     if (isKept) counts.kept++;
     const demonstrations = episode.calls.flatMap((call) => this.#demonstration(call, isKept));
     const { id, ...row } = taskRow(episode, score, isGood);
-    const fields = this.#redacted(row, new Set());
+    // The id of a trace tells of no person; a field of the task's data with this name may.
+    const fields = this.#redacted(episode.task?.id === undefined ? row : { id, ...row }, new Set());
     if (fields === 'deep') this.#addDeep(episode.place);
     if (fields === 'redacted') counts.droppedTasks++;
     if (typeof fields === 'string') return { demonstrations };

@@ -210,6 +210,24 @@ it('keeps the keys of a task and of a schema as they are, with dots and of digit
   expect(JSON.parse(messages[1].toolCalls[0].arguments)).toEqual({ 0: 'a', 'x.y': 2 });
 });
 
+it('reads the task of a span inside that of a server, and masks an id in its data', async () => {
+  const task = { id: 'ann@example.com', order: '3 fig' };
+  const { tasks } = await imported(
+    { traceId: 't', spanId: 'r', name: 'POST /order', attributes: { 'http.request.method': 'POST' } },
+    { traceId: 't', spanId: 'p', parentSpanId: 'r', attributes: { 'drmas.task.data': JSON.stringify(task) } },
+    { traceId: 't', spanId: 'q', parentSpanId: 'p', attributes: { 'drmas.task.data': '{"part":1}' } },
+    call([question], told, {}, { parentSpanId: 'q' }),
+  );
+  expect(tasks.map((line) => JSON.parse(line))).toEqual([{ id: '[e-mail address]', order: '3 fig' }]);
+});
+
+it('reads the input of a trace in a row of Langfuse’s table of traces', async () => {
+  const row = { id: 'l', timestamp: '2026-01-01', session_id: null, user_id: null, input: '{"order":"3 fig"}' };
+  const observation = { id: 'o', trace_id: 'l', type: 'GENERATION', input: 'Hi', output: 'Yes' };
+  const { tasks } = await imported(observation, row);
+  expect(tasks.map((line) => JSON.parse(line))).toEqual([{ id: 'l', order: '3 fig' }]);
+});
+
 it.each([
   ['2026-01-01T00:00:00Z', '2026-01-01T00:00:00.5Z'],
   ['2026-01-01T02:00:00+01:00', '2026-01-01T01:30:00+00:00'],

@@ -1,7 +1,7 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
 import { exactJson, isObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
-import { answerOf, reportEnd } from './answers.js';
+import { answerOf, reportEnd, reportEndOfReply } from './answers.js';
 import { agentName, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
 import { conversationOf, instructionsOf, type Report } from './messages.js';
 import { toolsIn, toolsOf } from './offered-tools.js';
@@ -61,7 +61,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const around = new Set(calls.flatMap(({ span }) => summing(span).map(({ id }) => id)));
   const inner = calls.filter(({ span }) => !around.has(span.id));
   const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
-  const task = taskOf(all);
+  const { task, further } = tasksOf(all, byId);
   const { scores, unread: unreadScores } = scoresOfTrace(spans);
   const read = new Set(inner.map(({ span }) => span.id));
   /** A call that two instrumentations recorded is read once, from the one that has its messages. */
@@ -82,6 +82,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
         ? spans.slice(0, 1).map((span) => part('taken', span))
         : []),
       ...all.filter(({ attributes }) => !isObject(jsonOf(attributes[TASK] ?? {}))).map((span) => part('task', span)),
+      ...further.map((span) => part('tasks', span)),
     ],
     ...(task === undefined ? {} : { task }),
   };
@@ -206,6 +207,7 @@ function callOf(
   if (answer?.toolCalls?.some(({ name }) => !listed.has(name))) report('unlisted');
   if (answer === undefined) report('answer');
   reportEnd(told(attributes, 'finish'), report);
+  reportEndOfReply(told(attributes, 'reply'), report);
   const tokens = tokensOf(attributes);
   if (tokens.written > 0 && tokens.written <= SHORTEST) unread.delete('unfinished');
   const [worst] = failed ? ['failed' as const] : [...unread].filter((reason) => !WITHOUT_A_PART.includes(reason));
@@ -238,15 +240,24 @@ function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message
 /** The attribute with the task's data that drmas, or a program for drmas, writes. */
 const TASK = 'drmas.task.data';
 
-/** The data of the task, or the input of the outermost span if it is an object and no conversation. */
-function taskOf(spans: readonly TraceSpan[]): Readonly<Record<string, unknown>> | undefined {
-  const ids = new Set(spans.map(({ id }) => id));
+/**
+ * The data of the task, which a span inside that of a server may have, or the input of the outermost span if it is an
+ * object and no conversation. Other data in other spans are further tasks, except in spans around which the task is.
+ */
+function tasksOf(
+  spans: readonly TraceSpan[],
+  byId: ReadonlyMap<string, TraceSpan>,
+): Pick<TracedEpisode, 'task'> & { readonly further: readonly TraceSpan[] } {
+  const dataOf = remembered(({ attributes }) => jsonOf(attributes[TASK]));
+  const hasData = (span: TraceSpan) => isObject(dataOf(span));
+  const [first, ...more] = spans.filter((span) => hasData(span) && !ancestors(span, byId).some(hasData));
+  const task = dataOf(first);
+  if (isObject(task)) return { task, further: more.filter((span) => exactJson(dataOf(span)) !== exactJson(task)) };
   for (const span of spans) {
-    if (span.parent !== undefined && ids.has(span.parent)) continue;
-    const written = jsonOf(span.attributes[TASK]);
-    if (isObject(written)) return written;
+    if (span.parent !== undefined && byId.has(span.parent)) continue;
     const input = isCall(span) ? undefined : jsonOf(told(span.attributes, 'task'));
-    if (isObject(input) && input.role === undefined && input.messages === undefined) return input;
+    if (isObject(input) && input.role === undefined && input.messages === undefined)
+      return { task: input, further: [] };
   }
-  return undefined;
+  return { further: [] };
 }

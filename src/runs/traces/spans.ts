@@ -62,13 +62,13 @@ export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread:
     if (mlflow !== undefined) return [placed(mlflow.whole, at), ...spansOf(mlflow.spans, at, unread)];
     const lists = LISTS.map((name) => fieldOf(value, name)).filter(Array.isArray);
     if (lists.length > 0) {
-      const trace = traceOf(value);
+      const trace = Array.isArray(value.observations) ? traceOf(value) : undefined;
       const whole = trace === undefined ? [] : [placed(trace, at)];
       return [...whole, ...lists.flatMap((list) => spansOf(list, at, unread))];
     }
     if (isObject(value.trace)) return spansOf(value.trace, at, unread);
-    const score = scoreRow(value);
-    if (score !== undefined) return [placed(score, at)];
+    const row = scoreRow(value) ?? (isTraceRow(value) ? traceOf(value) : undefined);
+    if (row !== undefined) return [placed(row, at)];
   }
   unread.add(value === TOO_DEEP ? 'deep' : 'row', at.placeOf());
   return [];
@@ -256,10 +256,15 @@ function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** A trace of Langfuse around its observations: the scores and the input of the whole. */
+/** Whether it is a row of Langfuse's table of traces, whose observations are rows of another table. */
+const isTraceRow = (value: JsonFields) =>
+  ['timestamp', 'input'].every((name) => name in value) &&
+  ['sessionId', 'session_id', 'userId', 'user_id'].some((name) => name in value);
+
+/** A trace of Langfuse: the scores and the input of the whole. */
 function traceOf(value: JsonFields): UnplacedSpan | undefined {
   const trace = text(value.id);
-  if (trace === undefined || !Array.isArray(value.observations)) return undefined;
+  if (trace === undefined) return undefined;
   const attributes = { 'input.value': jsonOf(value.input), 'output.value': value.output };
   const scores = scoresOf(value.scores);
   return { trace, id: `trace ${trace}`, name: text(value.name) ?? '', start: '', attributes, scores, failed: false };

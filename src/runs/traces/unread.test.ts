@@ -87,6 +87,12 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
       'ai.response.text': 'H',
       'ai.response.finishReason': 'length',
     }),
+    ...[
+      { choices: [{ index: 0, message: reply('Hel'), finish_reason: 'length' }] },
+      { generations: [[{ text: 'Hel', generation_info: { finish_reason: 'length' } }]] },
+      { content: 'Hel', stop_reason: 'max_tokens' },
+      { output: [], status: 'incomplete' },
+    ].map((whole) => odd({ 'openinference.span.kind': 'LLM', 'output.value': JSON.stringify(whole) })),
   ],
   filtered: [
     ...[
@@ -167,7 +173,7 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   judge: [
     ...[{ 'openinference.span.kind': 'EVALUATOR' }, { 'braintrust.span_attributes': { type: 'score' } }].map(
       (scorer) => [
-        { traceId: 'good', spanId: 'scorer', parentSpanId: 'good 1', name: 'faithful', attributes: scorer },
+        { traceId: 'good', spanId: 'scorer', name: 'faithful', attributes: scorer },
         callIn('good', { 'gen_ai.agent.name': 'judge' }, { spanId: 'j', parentSpanId: 'scorer' }),
       ],
     ),
@@ -200,10 +206,16 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   taken: [odd({ 'drmas.task.data': '{"essay":"...","score":3}', 'drmas.success': 1 })],
   lone: [{ traceId: 'odd', name: 'helpful', value: 1 }],
   task: [odd({ 'drmas.task.data': '[1]' })],
+  tasks: [
+    [
+      callIn('odd', { 'drmas.task.data': { order: 1 } }),
+      { traceId: 'odd', spanId: 'other', name: 'order', attributes: { 'drmas.task.data': { order: 2 } } },
+    ],
+  ],
 };
 
 /** Reasons for which something else is still read. */
-const READ: readonly UnreadReason[] = ['tool', 'choice', 'reasoning', 'score', 'taken', 'task'];
+const READ: readonly UnreadReason[] = ['tool', 'choice', 'reasoning', 'score', 'taken', 'task', 'tasks'];
 
 describe('what an import does not read', () => {
   const cases = Object.entries(unreadable).flatMap(([reason, rows]) =>

@@ -31,6 +31,7 @@ export const UNREAD = {
   taken: 'scores of traces whose task has a field `score` of its own, which stays',
   lone: 'scores of traces that are not in the files',
   task: 'tasks whose data is no object',
+  tasks: 'further tasks of a trace, whose first one is read',
 } as const;
 
 export type UnreadReason = keyof typeof UNREAD;
