@@ -95,6 +95,13 @@ describe('runs of LangSmith', () => {
     expect((await readTraces([row])).rows).toEqual(demonstrations);
   });
 
+  it('are of the node around the graph of an agent that LangGraph has made', async () => {
+    const metadata = { langgraph_node: 'agent', langgraph_checkpoint_ns: 'buyer:4f1c|agent:9b02' };
+    const { extra } = first;
+    const inGraph = { ...first, extra: { ...extra, metadata: { ...extra.metadata, ...metadata } } };
+    expect((await readTraces([around[0], inGraph])).rows).toEqual(demonstrations.slice(0, 1));
+  });
+
   it('may have the bodies of an OpenAI client', async () => {
     const message = { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: call }] };
     const openai = run('1', {

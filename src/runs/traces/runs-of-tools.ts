@@ -30,7 +30,7 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
   const inputs = isObject(value.inputs) ? value.inputs : {};
   const name = text(value.name) ?? '';
   const own = isCall || type === 'tool' || parent === undefined || OF_FRAMEWORK.test(name) ? undefined : name;
-  const agents = [metadata.lc_agent_name, metadata.agent_name, metadata.langgraph_node, own];
+  const agents = [metadata.lc_agent_name, metadata.agent_name, nodeOf(metadata), own];
   const usage = usageOf(value.outputs);
   return {
     ...{ trace, id, name, parent },
@@ -47,6 +47,17 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
     scores: feedbackOf(value.feedback_stats),
     failed: value.error !== undefined && value.error !== null,
   };
+}
+
+/** Names that LangGraph's own agents give to the node that calls the model. */
+const OF_MODEL = /^(?:agent|model|call_model)$/;
+
+/** The node of LangGraph: in a graph of its own the node around it, `buyer` of `buyer:4f1c|agent:9b02`. */
+function nodeOf(metadata: JsonFields): unknown {
+  const node = text(metadata.langgraph_node);
+  const names = text(metadata.langgraph_checkpoint_ns)?.split('|') ?? [];
+  const around = names.at(-2)?.split(':')[0];
+  return node !== undefined && OF_MODEL.test(node) ? (around ?? node) : node;
 }
 
 /** The result of a call. LangSmith wraps a value that is no object. */
