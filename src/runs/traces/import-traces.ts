@@ -110,7 +110,7 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
   }
 }
 
-const EXPORTS = 'Langfuse, Braintrust, Phoenix, LangSmith or MLflow';
+const EXPORTS = 'Langfuse, Braintrust, Phoenix, LangSmith, MLflow, Jaeger or Zipkin';
 
 function noCalls(spans: number, unread: Unread): string {
   const parts = unreadTexts(unread);

@@ -210,6 +210,13 @@ it('keeps the keys of a task and of a schema as they are, with dots and of digit
   expect(JSON.parse(messages[1].toolCalls[0].arguments)).toEqual({ 0: 'a', 'x.y': 2 });
 });
 
+it('reads the system prompt that Braintrust writes behind the messages of Anthropic', async () => {
+  const row = { span_id: 's', root_span_id: 's', span_attributes: { name: 'anthropic', type: 'llm' } };
+  const input = [question, { role: 'system', content: 'Say.' }];
+  const [{ messages }] = (await imported({ ...row, input, output: told })).demonstrations;
+  expect(messages).toEqual([{ role: 'system', content: 'Say.' }, question, told]);
+});
+
 it('reads the task of a span inside that of a server, and masks an id in its data', async () => {
   const task = { id: 'ann@example.com', order: '3 fig' };
   const { tasks } = await imported(

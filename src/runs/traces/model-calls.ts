@@ -1,5 +1,5 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
-import { exactJson, isObject } from '@drmas/engine/errors';
+import { exactJson, isObject, jsonObject } from '@drmas/engine/errors';
 import type { Message, Tool } from '@drmas/engine/nouns';
 import { answerOf, reportEnd, reportEndOfReply } from './answers.js';
 import { agentName, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
@@ -205,6 +205,7 @@ function callOf(
   if (conversation.find((message) => message.role === 'tool' || hasCalls(message))?.role === 'tool') report('gap');
   const listed = new Set(tools?.map(({ name }) => name));
   if (answer?.toolCalls?.some(({ name }) => !listed.has(name))) report('unlisted');
+  if (answer?.toolCalls?.some((each) => jsonObject(each.arguments) === undefined)) report('arguments');
   if (answer === undefined) report('answer');
   reportEnd(told(attributes, 'finish'), report);
   reportEndOfReply(told(attributes, 'reply'), report);

@@ -135,7 +135,7 @@ function eventsOf({ events }: JsonFields): JsonFields[] {
 
 function isFailure(status: unknown): boolean {
   const code = isObject(status) ? (status.code ?? fieldOf(status, 'statusCode')) : status;
-  return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/.test(String(code));
+  return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/i.test(String(code));
 }
 
 /** A record of OpenTelemetry's logs: newer instrumentations write messages as events there. */
@@ -247,7 +247,10 @@ function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
       'gen_ai.agent.name': agent,
       'gen_ai.system_instructions': isCall ? metadata.instructions : undefined,
       'gen_ai.tool.definitions': toolsIn(metadata),
-      ...contentNames(isCall, { input: jsonOf(value.input), output: value.output }),
+      ...contentNames(isCall, {
+        input: isCall ? systemFirst(jsonOf(value.input)) : jsonOf(value.input),
+        output: value.output,
+      }),
       'gen_ai.usage.input_tokens': metrics.prompt_tokens,
       'gen_ai.usage.output_tokens': metrics.completion_tokens,
     },
@@ -260,6 +263,12 @@ function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
 const isTraceRow = (value: JsonFields) =>
   ['timestamp', 'input'].every((name) => name in value) &&
   ['sessionId', 'session_id', 'userId', 'user_id'].some((name) => name in value);
+
+/** Braintrust's wrapper of Anthropic's client adds the system prompt behind the messages. */
+function systemFirst(input: unknown): unknown {
+  const last: unknown = Array.isArray(input) ? input.at(-1) : undefined;
+  return Array.isArray(input) && isObject(last) && last.role === 'system' ? [last, ...input.slice(0, -1)] : input;
+}
 
 /** A trace of Langfuse: the scores and the input of the whole. */
 function traceOf(value: JsonFields): UnplacedSpan | undefined {

@@ -49,6 +49,7 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     odd({}, { status: { code: 2 } }),
     odd({ 'gen_ai.output.messages': undefined }, { status: { code: 2 } }),
     odd(input([]), { status: { code: 'STATUS_CODE_ERROR' } }),
+    odd({}, { status: 'Error' }),
     odd({ 'error.type': 'timeout' }),
     { traceId: 'odd', id: 'g', type: 'GENERATION', level: 'ERROR', input: 'Hi' },
     { root_span_id: 'odd', span_id: 's', span_attributes: { type: 'llm' }, input: 'Hi', error: 'timeout' },
@@ -161,6 +162,12 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   ],
   gap: [odd(input([...JSON.parse(messages(text)), { role: 'tool', tool_call_id: 'c', content: '5' }]))],
   unlisted: [odd(output([toolCall]))],
+  arguments: ['{"fruit": "fi', '[1]', '"fig"'].map((written) =>
+    odd({
+      'gen_ai.tool.definitions': '[{"name":"price"}]',
+      ...output([{ ...toolCall, arguments: written }]),
+    }),
+  ),
   tool: ['[{"type":"function"}]', '[{"type":"web_search","name":"search"}]', 'price'].map((tools) =>
     odd({ 'gen_ai.tool.definitions': tools }),
   ),

@@ -22,6 +22,7 @@ export const UNREAD = {
   system: 'calls with a system message after the first message',
   gap: 'calls with a result of a tool and without the call before it',
   unlisted: 'calls whose answer calls a tool that the trace does not list',
+  arguments: 'calls whose answer calls a tool with arguments that are no JSON object',
   tool: 'tools without a name or a schema, in calls that are read without them',
   judge: 'calls that score the answers of agents, in the span of a scorer',
   choice: 'further answers of a call, whose first one is read',
