@@ -217,6 +217,14 @@ it('reads the system prompt that Braintrust writes behind the messages of Anthro
   expect(messages).toEqual([{ role: 'system', content: 'Say.' }, question, told]);
 });
 
+it('reads the answer of a call of AI SDK that Langfuse took out of the attributes', async () => {
+  const metadata = {
+    attributes: { 'ai.operationId': 'ai.generateText.doGenerate', 'ai.response.finishReason': 'stop' },
+  };
+  const row = { id: 'o', traceId: 'l', type: 'GENERATION', metadata, input: [question], output: told };
+  expect((await imported(row)).demonstrations[0].messages).toEqual([question, told]);
+});
+
 it('reads the task of a span inside that of a server, and masks an id in its data', async () => {
   const task = { id: 'ann@example.com', order: '3 fig' };
   const { tasks } = await imported(

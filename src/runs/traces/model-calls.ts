@@ -190,7 +190,9 @@ function callOf(
   const input = told(attributes, 'input');
   // Models do not read the reasoning of earlier answers again.
   const read = conversationOf(input, (reason) => reason === 'reasoning' || report(reason));
-  const answer = isOfSdk(attributes) ? sdkAnswer(attributes, report) : answerOf(told(attributes, 'output'), report);
+  const answer = hasSdkAnswer(attributes)
+    ? sdkAnswer(attributes, report)
+    : answerOf(told(attributes, 'output'), report);
   // A reply of OpenAI's Responses repeats the tools and the instructions of its request.
   const output = jsonOf(told(attributes, 'output'));
   const reply = isObject(output) && output.object === 'response' ? output : {};
@@ -227,6 +229,11 @@ function callOf(
 }
 
 const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;
+
+/** Langfuse takes the answer out of the attributes. */
+const hasSdkAnswer = (attributes: TraceSpan['attributes']) =>
+  isOfSdk(attributes) &&
+  ['text', 'object', 'toolCalls', 'files'].some((name) => !isEmpty(attributes[`ai.response.${name}`]));
 
 /** The answer in a span of AI SDK 5 and 6. `generateObject` and `streamObject` write it as an object. */
 function sdkAnswer(attributes: TraceSpan['attributes'], report: Report): Message | undefined {
