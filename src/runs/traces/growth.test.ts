@@ -148,4 +148,16 @@ describe('an import ends, and counts what it does not read, for JSON nested deep
     const isRead = !('deep' in unread) || 'drmas.task.data' in attributes;
     expect({ demonstrations, unread }).toMatchObject({ demonstrations: isRead ? 2 : 1, ...counted });
   });
+
+  it('JSON in JSON of spans', async () => {
+    const whole = (inner: string) => `{"assessments":[],"spans":[{"trace_id":"t","span_id":"s"},${inner}]}`;
+    const inText = (inner: string) => `{"assessments":[],"spans":${JSON.stringify(`[{"trace_id":"t"},${inner}]`)}}`;
+    const nested = list(8, () => whole).reduce(
+      (text) => list(240, () => whole).reduce((inner, around) => around(inner), inText(text)),
+      '{}',
+    );
+    const file = await fileOf([nested, row('plain', callOf([question], told))].join('\n'));
+    const { demonstrations, unread } = await importTraces(file, { agent: 'buyer' });
+    expect({ demonstrations, unread }).toMatchObject({ demonstrations: 1, unread: { deep: { count: 1 } } });
+  });
 });

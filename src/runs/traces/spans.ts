@@ -1,5 +1,5 @@
 /** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, and the exports of tools. */
-import { isObject } from '@drmas/engine/errors';
+import { DEEPEST, isObject } from '@drmas/engine/errors';
 import { toolsIn } from './offered-tools.js';
 import { langsmithRun, mlflowTrace } from './runs-of-tools.js';
 import {
@@ -46,9 +46,16 @@ const LISTS = [
  * The spans of one JSON value of a file: a span, a batch, or a trace with its observations. Counts rows that are none.
  * A span may have lists of its own, `events` for example, so it is looked for before the lists of a batch.
  */
-export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread: UnreadCounts): readonly TraceSpan[] {
-  if (Array.isArray(value)) return value.flatMap((each) => spansOf(each, at, unread));
-  if (isObject(value)) {
+export function spansOf(
+  value: unknown,
+  at: Pick<TraceValue, 'placeOf'>,
+  unread: UnreadCounts,
+  depth = 0,
+): readonly TraceSpan[] {
+  const isDeep = value === TOO_DEEP || depth > DEEPEST;
+  const within = (inner: unknown) => spansOf(inner, at, unread, depth + 1);
+  if (Array.isArray(value) && !isDeep) return value.flatMap(within);
+  if (isObject(value) && !isDeep) {
     for (const read of [braintrustSpan, logEvent, phoenixSpan, openTelemetrySpan, langfuseSpan]) {
       const span = read(value);
       if (span !== undefined) return [placed(span, at)];
@@ -56,21 +63,21 @@ export function spansOf(value: unknown, at: Pick<TraceValue, 'placeOf'>, unread:
     const run = langsmithRun(value);
     if (run !== undefined) {
       const { child_runs: children } = value;
-      return [placed(run, at), ...(Array.isArray(children) ? spansOf(children, at, unread) : [])];
+      return [placed(run, at), ...(Array.isArray(children) ? within(children) : [])];
     }
     const mlflow = mlflowTrace(value);
-    if (mlflow !== undefined) return [placed(mlflow.whole, at), ...spansOf(mlflow.spans, at, unread)];
+    if (mlflow !== undefined) return [placed(mlflow.whole, at), ...within(mlflow.spans)];
     const lists = LISTS.map((name) => fieldOf(value, name)).filter(Array.isArray);
     if (lists.length > 0) {
       const trace = Array.isArray(value.observations) ? traceOf(value) : undefined;
       const whole = trace === undefined ? [] : [placed(trace, at)];
-      return [...whole, ...lists.flatMap((list) => spansOf(list, at, unread))];
+      return [...whole, ...lists.flatMap(within)];
     }
-    if (isObject(value.trace)) return spansOf(value.trace, at, unread);
+    if (isObject(value.trace)) return within(value.trace);
     const row = scoreRow(value) ?? (isTraceRow(value) ? traceOf(value) : undefined);
     if (row !== undefined) return [placed(row, at)];
   }
-  unread.add(value === TOO_DEEP ? 'deep' : 'row', at.placeOf());
+  unread.add(isDeep ? 'deep' : 'row', at.placeOf());
   return [];
 }
 
