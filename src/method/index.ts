@@ -25,6 +25,7 @@ export { scoreTurns, trainingSample } from './training/samples/training-samples.
 export { wantedSignals } from './training/signals/index.js';
 export type { ReferenceStore } from './training/signals/open-training.js';
 export { trainingRun } from './training/signals/training-run.js';
+export { comparedEpisodes } from './training/stability/agent-health.js';
 export { measureInflation } from './training/stability/measured-inflation.js';
 export { remedies, remedyForSameness, remedyOfEqualSamples } from './training/stability/silence.js';
 export { firstProgress, type Progress } from './training/state/progress.js';

@@ -38,9 +38,12 @@ export function groupSizesOf(
 
 type Filter = NonNullable<Recipe['training']['filter']>;
 
+/** Compares the episodes that estimators compare: those with a turn of an agent that trains. */
 export function passFilter(groups: readonly EpisodeGroup[], filter: Filter | undefined): EpisodeGroup[] {
   if (filter === undefined) return [...groups];
-  const scores = groups.map(({ episodes }) => episodes.map((episode) => filterScore(episode, filter.score)));
+  const scores = groups.map(({ episodes }) =>
+    episodes.filter((episode) => trainedTurns(episode).length > 0).map((episode) => filterScore(episode, filter.score)),
+  );
   return keptGroups(scores, filter).map((position) => groups[position] as EpisodeGroup);
 }
 
@@ -48,8 +51,8 @@ export function passFilter(groups: readonly EpisodeGroup[], filter: Filter | und
 function filterScore(episode: Episode, score: Filter['score']): number {
   if (score === 'success') return successOf(episode);
   const { team } = episode.score;
+  if (score === 'outcome') return team;
   const turns = trainedTurns(episode);
-  if (score === 'outcome' || turns.length === 0) return team;
   const rewards = turns.map((turn) => turnReward(episode, turn));
   if (score === 'mean') return mean(rewards);
   return turns.reduce((sum, { stepReward = 0, penalty }) => sum + stepReward - penalty, team);

@@ -1,5 +1,7 @@
 import type { Episode, Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
+import { filterSchema } from '../../advantage/filter-schema.js';
+import { passFilter } from '../play/group-sizes.js';
 import { agentHealth, groupKinds, type PlayedTurn } from './agent-health.js';
 
 interface Said {
@@ -68,6 +70,28 @@ it("a step's groups are sorted by the team's reward, with the penalties of all a
     episodes({ reward: 0 }, { reward: 1 }),
   ]);
   expect(kinds).toEqual({ allRight: 2, allWrong: 1, mixed: 1, penaltyOnly: 1 });
+});
+
+it('compares no episode in which no agent that trains wrote a turn, for the kinds of groups and for the filter', () => {
+  const wrote = (team: number, turns: readonly object[]) =>
+    ({ task: { id: 'a' }, score: { team, agents: {}, parts: {} }, turns }) as unknown as Episode;
+  const [right, wrong] = [wrote(1, [{ penalty: 0 }]), wrote(0, [{ penalty: 0 }])];
+  const [thrown, frozen] = [wrote(0, []), wrote(0, [{ penalty: 0, frozen: true }])];
+  const groupOf = (...episodes: Episode[]) => ({ task: { id: 'a', data: {} }, episodes });
+  const kinds = { allRight: 0, allWrong: 0, mixed: 0, penaltyOnly: 0 };
+  const filter = filterSchema.parse({ type: 'equal-outcomes' });
+  for (const [group, kind] of [
+    [groupOf(right, thrown, thrown, frozen), 'allRight'],
+    [groupOf(right, right, frozen), 'allRight'],
+    [groupOf(right, wrong, thrown), 'mixed'],
+    [groupOf(thrown, frozen), 'allWrong'],
+  ] as const) {
+    expect(groupKinds([group])).toEqual({ ...kinds, [kind]: 1 });
+    expect(passFilter([group], filter)).toHaveLength(Number(kind === 'mixed'));
+  }
+  const widest = filterSchema.parse({ type: 'variance', keep: 0.5 });
+  const [mixed, alone] = [groupOf(right, wrong), groupOf(wrote(9, [{ penalty: 0 }]), thrown)];
+  expect(passFilter([alone, mixed], widest)).toEqual([mixed]);
 });
 
 it('a group that earns the same without success is all wrong, for the team and for an agent without its own reward', () => {

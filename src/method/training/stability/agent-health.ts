@@ -88,12 +88,21 @@ function pooledVariance(groups: readonly (readonly PlayedTurn[])[]): { variance:
 }
 
 /**
+ * The episodes of a group that estimators compare: those with a turn of an agent that trains. All of them, if none has
+ * such a turn.
+ */
+export function comparedEpisodes({ episodes }: Pick<EpisodeGroup, 'episodes'>): readonly Episode[] {
+  const compared = episodes.filter((episode) => trainedTurns(episode).length > 0);
+  return compared.length === 0 ? episodes : compared;
+}
+
+/**
  * Groups of episodes by the team's reward without the cost of calls, which counts as a penalty; right is a group whose
  * episodes succeed.
  */
 export function groupKinds(groups: readonly EpisodeGroup[], costOf: CostOfCalls = noCost): GroupKinds {
   return kindsOf(
-    groups.map(({ episodes }) => episodes),
+    groups.map(comparedEpisodes),
     (episode) => episode.score.team + costOf(episode),
     (episode) => trainedTurns(episode).reduce((sum, { penalty }) => sum + penalty, costOf(episode)),
     successOf,

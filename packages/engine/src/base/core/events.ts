@@ -229,7 +229,7 @@ export interface Step {
   readonly metrics?: Readonly<Record<string, number>>;
   readonly agents: Readonly<Record<string, AgentStep>>;
   readonly policies: Readonly<Record<string, PolicyStep>>;
-  /** The groups by their outcomes, judged by the team's reward. */
+  /** The groups by their outcomes, judged by the team's reward of the episodes that estimators compare. */
   readonly groups: GroupKinds;
   /**
    * The number of updates between the weights that played the step and the weights that learnt from it, at most

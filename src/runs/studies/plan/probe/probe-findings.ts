@@ -28,7 +28,13 @@ import {
   TurnBatch,
   usualEstimators,
 } from '../../../../method/advantage.js';
-import { namedMeans, rewardRecord, type StepAdvantages, stepAdvantages } from '../../../../method/index.js';
+import {
+  comparedEpisodes,
+  namedMeans,
+  rewardRecord,
+  type StepAdvantages,
+  stepAdvantages,
+} from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
 import { applyFailureRule, type CostOfCalls, costOfCalls } from '../../../../teams/rollout.js';
 import { bootstrapInterval } from '../../../../teams/tasks.js';
@@ -159,7 +165,7 @@ function groupFindings(
   { byEpisode }: StepAdvantages,
   costOf: CostOfCalls,
 ): ProbeFindings['groups'] {
-  const episodes = groups.map((group) => group.episodes);
+  const episodes = groups.map(comparedEpisodes);
   const turns = episodes.map((members) =>
     members.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn }))),
   );
