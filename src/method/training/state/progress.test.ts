@@ -1,6 +1,8 @@
-import type { EvaluationEvent, Step } from '@drmas/engine/events';
+import { messageOf } from '@drmas/engine/errors';
+import type { EarlyStop, EvaluationEvent, EventBody, Step } from '@drmas/engine/events';
 import type { Turn } from '@drmas/engine/nouns';
 import { expect, it } from 'vitest';
+import { evaluation as loggedEvaluation, step as loggedStep, stamped } from '../../../../test/fixtures/run-events.js';
 import {
   createRun,
   eventsOf,
@@ -190,6 +192,38 @@ it('count wall-clock minutes over interruptions, without the time in between', (
   now += 1;
   expect(after.afterStep(step(3, 0), [])).toMatchObject({ type: 'stop', step: 3, rule: 'minutes' });
   expect(endsAfter({ steps: 100 }, { step: 3, stops: after })).toBe(true);
+});
+
+it('take the minutes before a resumption from the log, if the limit is new', () => {
+  const log = [
+    stamped({ ...loggedStep(1), seconds: 70 }),
+    stamped({ ...loggedEvaluation(1, 0.5), seconds: 20 }),
+    stamped({ ...loggedStep(2), seconds: 40 }),
+  ];
+  const resumed = (stopWhen: object | undefined, state: object, events = log) => {
+    const rules = rulesOf({ stopWhen }, state);
+    return { stop: rules.resume(2, events), rules };
+  };
+  const reached = resumed({ minutes: 2 }, {});
+  expect(reached.stop).toMatchObject({ type: 'stop', step: 2, rule: 'minutes' });
+  expect(resumed({ minutes: 2 }, {}, [...log, stamped(reached.stop as EarlyStop)]).stop).toBeUndefined();
+  expect(resumed({ minutes: 2.2 }, {}).rules.state?.seconds).toBe(130);
+  expect(resumed({ minutes: 2.2 }, { seconds: 131 }).rules.state?.seconds).toBe(131);
+  // Minutes that a run without the limit did not count on are not the minutes so far.
+  expect(resumed(undefined, { seconds: 10 }).rules.state).toBeUndefined();
+  expect(resumed({ tokens: 7 }, { tokens: 8 }).stop?.rule).toBe('tokens');
+});
+
+it('name the rule that ended a run, and none after which it went on', async () => {
+  const refusal = async (...after: EventBody[]) => {
+    const ended = await createRun(root, tinyRecipe());
+    const stop = { type: 'stop', step: 2, rule: 'patience', message: '' } as const;
+    const finished = { type: 'run.finished', reason: 'completed', steps: 3, seconds: 1 } as const;
+    for (const event of [loggedStep(2), stop, ...after, finished]) ended.emit(event);
+    return requestContinuation(ended).catch(messageOf);
+  };
+  expect(await refusal()).toMatch(/is complete.*patience ended it at step 2; to train on/);
+  expect(await refusal(loggedStep(3))).toMatch(/is complete: there is nothing to resume$/);
 });
 
 const settings = ['training.keepBest=true', 'training.keepCheckpoints=1', 'evaluation.every=1'];

@@ -1,6 +1,6 @@
 /** The rules that end a run before its last step (`training.stopWhen`), and the best evaluation so far. */
 
-import type { BestEvaluation, EarlyStop, EvaluationEvent, Step } from '@drmas/engine/events';
+import type { BestEvaluation, EarlyStop, EvaluationEvent, RunEvent, Step } from '@drmas/engine/events';
 import {
   type Clock,
   duration,
@@ -109,6 +109,20 @@ export class StopRules {
     return undefined;
   }
 
+  /**
+   * Resumes after a step. The time before is that of the events, if the run did not count it because it had no limit of
+   * it. Returns the event if a limit is new to the run and reached already.
+   */
+  resume(step: number, events: readonly RunEvent[]): EarlyStop | undefined {
+    if (this.#settings.stopWhen?.minutes !== undefined && this.#state.seconds === undefined) {
+      const timed = events.flatMap((event) => (event.type === 'step' || event.type === 'evaluation' ? [event] : []));
+      this.#state = { ...this.#state, seconds: timed.reduce((sum, { seconds = 0 }) => sum + seconds, 0) };
+    }
+    const told = events.some((event) => event.type === 'stop' && event.step === step);
+    if (this.reason === undefined || told || step >= this.#settings.steps) return undefined;
+    return { type: 'stop', step, ...this.reason };
+  }
+
   /** Starts to count wall-clock time, when reinforcement begins or is resumed. */
   start(clock: Clock): void {
     this.#clock = clock;
@@ -192,11 +206,13 @@ export class StopRules {
   }
 }
 
-/** The state without the counts under another floor or another gain: a rule with new limits counts anew. */
-function countedUnder({ stopWhen: { rewardFloor, patience, minimumGain = 0 } = {} }: StopSettings, state: StopState) {
-  const { low, floor = rewardFloor?.below, waiting, gain = minimumGain, ...rest } = state;
+/** The state without the counts that a rule with other limits begins anew, and without a time that is not counted. */
+function countedUnder({ stopWhen = {} }: StopSettings, state: StopState) {
+  const { rewardFloor, patience, minimumGain = 0, minutes } = stopWhen;
+  const { low, floor = rewardFloor?.below, waiting, gain = minimumGain, seconds, ...rest } = state;
   return {
     ...rest,
+    ...(seconds !== undefined && minutes !== undefined && { seconds }),
     ...(low !== undefined && floor === rewardFloor?.below && { low, floor }),
     ...(waiting !== undefined && patience !== undefined && gain === minimumGain && { waiting, gain }),
   };

@@ -57,6 +57,8 @@ export async function resumeRun(
       host.warn('run.kernels', others);
     }
     const progress = await loadCheckpoint(run, checkpoint, { optimizer: true });
+    const stop = progress.stops.resume(progress.step, await log.events());
+    if (stop !== undefined) log.emit(stop);
     const store = { directory: join(log.path, REFERENCES), mode: 'read' } as const;
     const training = await openTraining(run, { store, checkpoint });
     await publishAll(run);

@@ -64,8 +64,9 @@ const movedPaths = (settings: unknown, from: string, to: string): unknown =>
 
 /** The way on for a run that a rule of `training.stopWhen` has ended. */
 function afterStop(events: readonly RunEvent[]): string {
-  const stop = events.findLast((event) => event.type === 'stop');
-  if (stop === undefined) return '';
+  // A run that was resumed with other rules goes on after its stop.
+  const stop = events.findLast(({ type }) => type === 'stop' || type === 'step');
+  if (stop?.type !== 'stop') return '';
   return `. training.stopWhen.${stop.rule} ended it at step ${stop.step}; to train on, change the recipe and add --checkpoint ${stop.step} --accept-changes`;
 }
 
