@@ -13,6 +13,17 @@ it('takes the mean reward over the turns that have a reward', () => {
   expect(rewardOverTurns([unmeasured])).toBeNaN();
 });
 
+it('takes the entropy of all turns, not of those that an update learns from', () => {
+  const of = (entropy: number, sampledEntropy?: number) =>
+    summariseRun({ name: '1', variant: 'one', seed: 1 }, [
+      {
+        ...step(1),
+        agents: { solver: { ...solver, entropy, ...(sampledEntropy === undefined ? {} : { sampledEntropy }) } },
+      } as unknown as RunEvent,
+    ]).agents.solver?.first.entropy;
+  expect([of(0.2, 3), of(0.2)]).toEqual([3, 0.2]);
+});
+
 it('takes the mean cost of an agent over all runs, also over those that do not call it', () => {
   const paid = (cost: number) => ({ ...solver, cost, tokens: { read: 1, written: 1, trained: 0 } });
   const runOf = (seed: number, agents: Record<string, AgentStep>) =>

@@ -190,7 +190,8 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
     overall: meanOfFinite(calls.map(({ overall }) => overall)),
     reward: rewardOverTurns(steps),
     invalid: overTurns(steps, ({ invalid }) => invalid),
-    entropy: meanOfFinite(steps.flatMap(({ entropy }) => entropy ?? [])),
+    // Of all turns. The entropy of an update is of the turns that differ from their siblings.
+    entropy: meanOfFinite(steps.flatMap(({ sampledEntropy, entropy }) => sampledEntropy ?? entropy ?? [])),
     norm: meanOfFinite(steps.map(({ gradientNorm }) => gradientNorm)),
     inflation: meanOfFinite(steps.map(({ inflation }) => inflation.predicted)),
     ownShare: meanOfFinite(shares),

@@ -30,14 +30,15 @@ it('finds nothing if nothing changes, and ignores changes by learning itself', (
 });
 
 it('takes no norm of a step without learning for the first norm of an agent', () => {
-  const silent = { gradientNorm: 0, maxAbsAdvantage: 0 };
-  for (const quiet of [1, 4, 6, 12]) {
-    const crossings = firstCrossings(
-      steps(40, (n) => ({ verifier: n <= quiet ? silent : {}, solver: { invalid: n >= 25 ? 0.5 : 0 } })),
-    );
-    expect(crossings.map(({ agent, sign }) => `${agent} ${sign}`)).toEqual(['solver invalid']);
-    expect(patientZero(crossings)?.agent).toBe('solver');
-  }
+  const waiting = { gradientNorm: 0 }; // it has advantages, but its critic learns alone
+  for (const silent of [waiting, { ...waiting, maxAbsAdvantage: 0 }])
+    for (const quiet of [1, 4, 6, 12]) {
+      const crossings = firstCrossings(
+        steps(40, (n) => ({ verifier: n <= quiet ? silent : {}, solver: { invalid: n >= 25 ? 0.5 : 0 } })),
+      );
+      expect(crossings.map(({ agent, sign }) => `${agent} ${sign}`)).toEqual(['solver invalid']);
+      expect(patientZero(crossings)?.agent).toBe('solver');
+    }
 });
 
 it('takes the entropy of all turns, not of those that an update learns from', () => {
@@ -145,6 +146,11 @@ it('names agents whose policy has not moved, and none that learns, has nothing t
   expect(named(() => ({ maxAbsAdvantage: 0 }))).toEqual([]);
   expect(named(() => ({ frozen: true }))).toEqual([]);
   expect(named(() => ({}), 40, 0.99)).toEqual([]); // the run is solved
+  // The entropy of all turns counts, not of those that an update learns from.
+  expect(named((n) => ({ sampledEntropy: 1.25 - n / 200 }))).toEqual([]);
+  expect(named((n) => ({ entropy: 2 / n, sampledEntropy: 1.5 }))).toEqual([
+    'solver: entropy 1.50 -> 1.50, reward 0.30 -> 0.30',
+  ]);
   expect(named(() => ({}), 40, 0.99, 'reward')).toHaveLength(1);
 });
 

@@ -2,7 +2,7 @@
  * Finds the agent in which a run's trouble began: the order in which the agents' measurements left their first values.
  */
 import type { AgentStep, RunStarted, Step } from '@drmas/engine/events';
-import { percent, ROUNDING, significant } from '@drmas/engine/host';
+import { isSilent, percent, ROUNDING, significant } from '@drmas/engine/host';
 import { finite, mean, meanOfFinite } from '@drmas/engine/math';
 import type { Headline } from '@drmas/engine/nouns';
 
@@ -13,10 +13,7 @@ const SMALLEST_NORM = 0.1;
 
 /** Means of measurements. NaN if no step has it, so that no comparison holds. */
 type StepReading = Readonly<
-  Record<
-    'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'sampledEntropy' | 'invalid',
-    number
-  >
+  Record<'rewardMean' | 'rewardStd' | 'gradientNorm' | 'maxAbsAdvantage' | 'entropy' | 'invalid', number>
 >;
 
 export type TroubleSign = 'norm' | 'advantage' | 'entropy' | 'invalid' | 'reward';
@@ -48,10 +45,9 @@ const RULES: readonly TroubleRule[] = [
   },
   {
     sign: 'entropy',
-    // Of all turns. The entropy of an update is of the turns that differ from their siblings.
-    reading: 'sampledEntropy',
+    reading: 'entropy',
     words: 'entropy',
-    crossed: (first, now) => now.sampledEntropy < 0.1 * first.sampledEntropy,
+    crossed: (first, now) => now.entropy < 0.1 * first.entropy,
     excused: true,
   },
   {
@@ -277,22 +273,24 @@ function crossingsOf(agent: string, steps: readonly Pick<Step, 'step' | 'agents'
 
 /**
  * The means of each measurement. Values that are absent or not finite are ignored, and so are norms and advantages of
- * steps in which the agent learnt nothing: they are 0, and all others are far above.
+ * steps in which the agent learnt nothing, such as those in which its policy waits for its critic: they are 0, and all
+ * others are far above.
  */
-function averaged(readings: readonly Pick<AgentStep, keyof StepReading>[]): StepReading {
-  const learning = readings.filter(({ maxAbsAdvantage }) => maxAbsAdvantage >= ROUNDING);
+function averaged(readings: readonly Pick<AgentStep, keyof StepReading | 'sampledEntropy'>[]): StepReading {
+  const compared = readings.filter(({ maxAbsAdvantage }) => maxAbsAdvantage >= ROUNDING);
   const of = (key: keyof StepReading, among = readings) => {
     return meanOfFinite(among.flatMap((reading) => reading[key] ?? []));
   };
   return {
     rewardMean: of('rewardMean'),
     rewardStd: of('rewardStd'),
-    gradientNorm: of('gradientNorm', learning),
-    maxAbsAdvantage: of('maxAbsAdvantage', learning),
-    entropy: of('entropy'),
-    sampledEntropy: meanOfFinite(
-      readings.flatMap(({ sampledEntropy, entropy = Number.NaN }) => sampledEntropy ?? entropy),
+    gradientNorm: of(
+      'gradientNorm',
+      compared.filter((reading) => !isSilent(reading)),
     ),
+    maxAbsAdvantage: of('maxAbsAdvantage', compared),
+    // Of all turns. The entropy of an update is of the turns that differ from their siblings.
+    entropy: meanOfFinite(readings.flatMap(({ sampledEntropy, entropy = Number.NaN }) => sampledEntropy ?? entropy)),
     invalid: of('invalid'),
   };
 }
