@@ -126,6 +126,14 @@ describe('a spike', () => {
     expect(watch.judge(at(2), advantagesOfStep, alone(7)).events).toEqual([]);
   });
 
+  it('is compared with no step in which the policy waited for its critic', () => {
+    const watch = new StabilityWatch(rule('clip'));
+    const judged = (updates: Updates) => watch.judge(at(1), advantagesOfStep, updates).events;
+    for (let i = 0; i < 2; i++) expect(judged({ solver: update(0, {}) })).toEqual([]);
+    // The median of 0, 0, 1, 2, 2 would be 1.
+    for (const norm of [1, 2, 2, 3.5]) expect(judged(alone(norm))).toEqual([]);
+  });
+
   it('is not found below the floor, a multiple of the clipping norm (of 1 without clipping)', () => {
     const watch = new StabilityWatch(rule('skip', 0.5));
     const both = (norm: number) => ({ ...alone(norm), verifier: update(norm, { verifier: norm }) });

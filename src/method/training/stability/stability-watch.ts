@@ -98,8 +98,9 @@ export class StabilityWatch {
         continue;
       }
       this.#dropped.set(policy, 0);
-      // A backend that updates without reporting the norm gives nothing to judge.
-      if (update.gradientNorm === undefined) continue;
+      // A backend that updates without reporting the norm gives nothing to judge, nor does a policy that waits for its
+      // critic.
+      if (update.gradientNorm === undefined || agents.length === 0) continue;
       const spike = this.#spike(policy, policy, update.gradientNorm);
       if (spike !== undefined) {
         const { action } = this.#rule;
