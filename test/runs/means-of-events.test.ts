@@ -133,7 +133,9 @@ const ofSteps: readonly (readonly [RegExp, Row])[] = [
     /^agents\.(\w+)\.health\.groupSpread$/,
     ({ learnt }, [agent = '']) =>
       average(
-        byTask(turnsOf(learnt, agent), (t) => t.episode.task.id).map((turns) => spread(turns.map((t) => t.earned))),
+        byTask(turnsOf(learnt, agent), (t) => t.episode.task.id).flatMap((turns) =>
+          turns.length < 2 ? [] : spread(turns.map((t) => t.earned)),
+        ),
       ),
   ],
   [

@@ -53,12 +53,14 @@ describe('the rewards of an agent', () => {
       turnOf('solver', 0, 'a', 'e1'),
       turnOf('solver', 3, 'b'),
       turnOf('solver', 3, 'b', 'e1'),
+      turnOf('solver', 7 / 4, 'c'), // alone in its task
     ]);
     const { solver, critic } = agentRewards(batch);
-    expect(solver).toMatchObject({ turns: 4, callsPerEpisode: 1, rewardMean: 7 / 4, rewardStd: 1.5 });
+    expect(solver).toMatchObject({ turns: 5, callsPerEpisode: 1, rewardMean: 7 / 4 });
+    expect(solver?.rewardStd).toBeCloseTo(Math.sqrt(6.75 / 4), 12);
     expect(solver?.groupSpread).toBeCloseTo(Math.SQRT1_2 / 2, 12);
-    expect(critic).toEqual({ turns: 1, callsPerEpisode: 1 / 4, rewardMean: 5, rewardStd: 0, groupSpread: 0 });
-    expect(agentRewards(batch, 8).solver?.callsPerEpisode).toBe(0.5);
+    expect(critic).toEqual({ turns: 1, callsPerEpisode: 1 / 5, rewardMean: 5, rewardStd: 0, groupSpread: undefined });
+    expect(agentRewards(batch, 10).solver?.callsPerEpisode).toBe(0.5);
     expect(agentRewards(new TurnBatch([]))).toEqual({});
   });
 });

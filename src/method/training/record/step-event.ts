@@ -16,7 +16,7 @@ import {
 } from '@drmas/engine/nouns';
 import { costOfCalls } from '../../../teams/rollout.js';
 import { advantageSizes } from '../../advantage/analysis/advantage-sizes.js';
-import { agentRewards } from '../../advantage/analysis/agent-rewards.js';
+import { type AgentRewards, agentRewards } from '../../advantage/analysis/agent-rewards.js';
 import { explainInflation } from '../../advantage/analysis/diagnosis.js';
 import { TurnBatch } from '../../advantage/turn-batch.js';
 import { rewardRecord } from '../advantages/advantages.js';
@@ -158,10 +158,12 @@ function countOfIgnored(turns: readonly Turn[]): Pick<AgentStep, 'ignored'> {
 
 function health({ turns, costOf, rewards, sizes }: RecordedAgent): Partial<AgentStep> {
   return {
-    ...(rewards && { health: { groupSpread: rewards.groupSpread, ...agentHealth(turns, costOf) } }),
+    ...(rewards && { health: { ...spreadOf(rewards), ...agentHealth(turns, costOf) } }),
     maxAbsAdvantage: sizes?.maxAbs ?? 0,
   };
 }
+
+const spreadOf = ({ groupSpread }: AgentRewards) => (groupSpread === undefined ? {} : { groupSpread });
 
 /** The fields of learning. Norm and loss are 0 for an agent that does not learn. */
 function update({ update: learnt }: RecordedAgent): Partial<AgentStep> {

@@ -14,8 +14,11 @@ export interface GroupKinds {
 
 /** Signs of an agent that stops learning: too little spread, copies, rewards for invalid outputs. */
 export interface AgentHealth {
-  /** The standard deviation of the agent's rewards within a group, averaged over groups. */
-  readonly groupSpread: number;
+  /**
+   * The standard deviation of the agent's rewards within a group, averaged over the groups in which it has two turns.
+   * Absent if there are none. Logs of earlier versions have 0 for a group with one turn.
+   */
+  readonly groupSpread?: number;
   /** The share of turns whose text the agent wrote in another episode of the task too. */
   readonly duplicates: number;
   /** The share of the agent's invalid turns that got a positive advantage. Absent if no turn was invalid. */
