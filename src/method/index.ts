@@ -4,7 +4,7 @@ export { playEvaluation } from './training/evaluation/evaluate-policies.js';
 export { curriculumChecks, predictionsAfter } from './training/play/curriculum.js';
 export { allFailedText, commonFailure, NO_SCORE, requireWorking } from './training/play/failures.js';
 export { goesOnAfter, type Played } from './training/play/played.js';
-export { drawTrace, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
+export { drawTrace, evaluatedTasks, evaluationTasks, loadTasks, tasksOfStep } from './training/play/step-tasks.js';
 export { namedMeans } from './training/record/recorder.js';
 export { type Learner, withoutWaiting } from './training/run/learner.js';
 export { rolloutSettings } from './training/run/playing.js';
@@ -20,7 +20,7 @@ export {
 } from './training/run/run-state.js';
 export type { PlannedRollouts, Requirement, Signal, SignalSettings } from './training/run/signal.js';
 export { firstWeights, trainedModels } from './training/run/trained-models.js';
-export type { TurnChain } from './training/samples/chains.js';
+export { chainsOf, type TurnChain } from './training/samples/chains.js';
 export { scoreTurns, trainingSample } from './training/samples/training-samples.js';
 export { wantedSignals } from './training/signals/index.js';
 export type { ReferenceStore } from './training/signals/open-training.js';

@@ -179,6 +179,10 @@ export function evaluationTasks(tasks: TaskSet, count: number): Task[] {
   return all;
 }
 
+/** The number of `evaluationTasks`. */
+export const evaluatedTasks = ({ parts, size }: TaskSet, count: number): number =>
+  parts === undefined ? Math.min(size, count) : parts.reduce((sum, part) => sum + evaluatedTasks(part, count), 0);
+
 /** @throws TaskError if two problems among the tasks have one id */
 export function requireOneProblemEach(tasks: Iterable<Task>, source: string): void {
   const known = new Map<string, Task>();

@@ -4,11 +4,12 @@ import type { Backend } from '@drmas/engine/contract';
 import { DrmasError, TrainingError } from '@drmas/engine/errors';
 import type { RunStarted } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import type { TaskOrigin, TaskSet } from '@drmas/engine/nouns';
+import type { TaskOrigin } from '@drmas/engine/nouns';
 import { packageVersion } from '@drmas/engine/platform';
 import { openTraining, warmStart } from '../../../method/checkpoints.js';
 import {
   backendsOf,
+  evaluatedTasks,
   firstProgress,
   type OpenRun,
   type Progress,
@@ -66,10 +67,6 @@ function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; re
     },
   };
 }
-
-/** The number of tasks in an evaluation of at most `most` tasks of each benchmark. */
-const evaluatedTasks = ({ parts, size }: TaskSet, most: number): number =>
-  parts === undefined ? Math.min(size, most) : parts.reduce((sum, part) => sum + evaluatedTasks(part, most), 0);
 
 function logStart(
   recipe: string,

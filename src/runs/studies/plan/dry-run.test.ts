@@ -1,10 +1,12 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { checkpoint, lora, tinyDecoder } from '@drmas/engine/model';
+import type { TaskSource } from '@drmas/engine/nouns';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { remoteRecipe } from '../../../../test/support/tinker-fake/open.js';
 import { digitTeam, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
+import { mix } from '../../../teams/tasks/mix.js';
 import { agent } from '../../../teams/team/agent.js';
 import { defineTeam } from '../../../teams/team/team.js';
 import { prepareTasks } from '../../run/open/prepare-tasks.js';
@@ -56,6 +58,22 @@ describe('planRun', () => {
     expect(policies.solver?.memory?.optimizer).toBe(8 * (policies.solver?.trained ?? 0));
     expect(memory?.total).toBeGreaterThan(memory?.cache ?? Number.POSITIVE_INFINITY);
     expect(notes[0]).toMatch(/a rehearsal of 2 tasks/);
+  });
+
+  it('counts the tasks of evaluations as they are played: of each benchmark, and no more than there are', async () => {
+    const evaluated = async (tasks: TaskSource) => (await plan(tinyRecipe({ tasks }))).tokens.episodes.evaluation;
+    const few = (size: number): TaskSource => ({
+      name: 'few',
+      load: async () => ({
+        name: 'few',
+        size,
+        at: (i) => ({ id: `${i}`, data: { question: `${i}+1`, answer: `${i + 1}` } }),
+      }),
+    });
+    // Three tasks of each, of two samples, at steps 0, 2 and 4.
+    expect(await evaluated(mix({ a: few(9), b: few(9) }))).toBe(6 * 2 * 3);
+    expect(await evaluated(mix({ a: few(9), b: few(2) }))).toBe(5 * 2 * 3);
+    expect(await evaluated(few(2))).toBe(2 * 2 * 3);
   });
 
   it('counts the memory of each device, and two words for one card as one', async () => {

@@ -23,6 +23,7 @@ import { bytesTokenizer } from '@drmas/engine/tokens';
 import { openRollouts } from '../../../gateway/rollouts.js';
 import {
   demonstrationsOf,
+  evaluatedTasks,
   rolloutSettings,
   stalenessOf,
   type Tasks,
@@ -120,7 +121,8 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
   const memory = totalMemory(plans);
   const memoryByDevice = memory === undefined ? {} : deviceMemory(held, plans);
   const rehearsal = rehearsalNotes(recipe, episodes);
-  const budget = tokenBudget(recipe, use, agentUse(recipe, evaluated));
+  const heldOut = evaluatedTasks(tasks.test, recipe.evaluation.tasks);
+  const budget = tokenBudget(recipe, heldOut, use, agentUse(recipe, evaluated));
   return {
     recipe: recipe.name,
     backend: recipe.backend.type,

@@ -28,15 +28,11 @@ export interface RunForecast extends RunPlan {
  * @throws the errors of opening a run; the signal's reason if interrupted
  */
 export async function forecastRun(
-  requested: Recipe,
+  recipe: Recipe,
   host: Host,
   { play, ...options }: ForecastRequest = {},
 ): Promise<RunForecast> {
-  const tasks = await prepareTasks(requested, purposeOf(requested), host);
-  const { evaluation } = requested;
-  const heldOut = Math.min(evaluation.tasks, tasks.test.size);
-  const recipe = { ...requested, evaluation: { ...evaluation, tasks: heldOut } };
-  const plan = await planRun(recipe, tasks);
+  const plan = await planRun(recipe, await prepareTasks(recipe, purposeOf(recipe), host));
   if (play === undefined) return { ...plan, countedFrom: 'rehearsal' };
   const played = await probeRecipe(recipe, host, { ...options, ...play });
   const { use, tokens, time, memory } = played.projection;

@@ -1,8 +1,8 @@
 /** The episodes and tokens of a run, from the calls and tokens of an episode. */
 
 import { playedTokens, priced, type TokenCount } from '@drmas/engine/host';
-import type { Episode } from '@drmas/engine/nouns';
-import { type PlannedRollouts, wantedSignals } from '../../../method/index.js';
+import { type Episode, inCanonicalOrder, trainedTurns } from '@drmas/engine/nouns';
+import { chainsOf, type PlannedRollouts, wantedSignals } from '../../../method/index.js';
 import { pricesOf, type Recipe } from '../../../method/recipe.js';
 
 /** An agent's calls and tokens in an episode, on average. */
@@ -10,7 +10,16 @@ export interface AgentUse {
   readonly calls: number;
   readonly promptTokens: number;
   readonly responseTokens: number;
+  /**
+   * The sequences that its calls in an episode are in an update, and their tokens, if some calls continue earlier ones.
+   * Absent if each call is a sequence of its own.
+   */
+  readonly chains?: { readonly sequences: number; readonly tokens: number };
 }
+
+const sequencesOf = ({ calls, chains }: AgentUse): number => chains?.sequences ?? calls;
+const learntTokens = ({ calls, promptTokens, responseTokens, chains }: AgentUse): number =>
+  chains?.tokens ?? calls * (promptTokens + responseTokens);
 
 export interface Tokens {
   /** Tokens of prompts. A prefix that prompts share counts for each prompt. */
@@ -45,16 +54,17 @@ export interface TokenBudget {
 }
 
 /** The evaluations of a run: the first and the last, and the others, each with the episodes of one round. */
-function evaluationRounds({ training: { steps }, evaluation }: Recipe) {
-  const { every, tasks, samples, samplesDuring = samples } = evaluation;
+function evaluationRounds({ training: { steps }, evaluation }: Recipe, tasks: number) {
+  const { every, samples, samplesDuring = samples } = evaluation;
   return [
     { rounds: steps > 0 ? 2 : 1, episodes: tasks * samples },
     { rounds: Math.max(0, Math.ceil(steps / every) - 1), episodes: tasks * samplesDuring },
   ] as const;
 }
 
-export const evaluationEpisodes = (recipe: Recipe): number =>
-  evaluationRounds(recipe).reduce((sum, { rounds, episodes }) => sum + rounds * episodes, 0);
+/** @param tasks The number of tasks in an evaluation */
+export const evaluationEpisodes = (recipe: Recipe, tasks: number): number =>
+  evaluationRounds(recipe, tasks).reduce((sum, { rounds, episodes }) => sum + rounds * episodes, 0);
 
 /** The use of each agent in played episodes. Agents that were never called are included. */
 export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<string, AgentUse> {
@@ -65,9 +75,20 @@ export function agentUse(recipe: Recipe, episodes: readonly Episode[]): Record<s
       const { read, written } = playedTokens(ofAgent);
       const turnCount = Math.max(1, ofAgent.length);
       const calls = ofAgent.length / Math.max(1, episodes.length);
-      return [agent, { calls, promptTokens: read / turnCount, responseTokens: written / turnCount }];
+      const tokens = { promptTokens: read / turnCount, responseTokens: written / turnCount };
+      return [agent, { calls, ...tokens, ...chainsIn(episodes, agent) }];
     }),
   );
+}
+
+function chainsIn(episodes: readonly Episode[], agent: string): Pick<AgentUse, 'chains'> {
+  const turns = episodes.map((episode) => trainedTurns(episode).filter((turn) => turn.agent === agent));
+  const chains = turns.flatMap((ofEpisode) => chainsOf(inCanonicalOrder(ofEpisode)));
+  if (chains.length === turns.flat().length) return {};
+  const tokens = sumOf(
+    chains.map((chain) => (chain.at(-1)?.prompt.length ?? 0) + (chain.at(-1)?.response.length ?? 0)),
+  );
+  return { chains: { sequences: chains.length / episodes.length, tokens: tokens / episodes.length } };
 }
 
 export function extraRollouts(
@@ -111,17 +132,19 @@ function agentBudgets(
   );
 }
 
-function played({ calls, promptTokens, responseTokens }: AgentUse, epochs: number): TokenCount {
-  const [read, written] = [calls * promptTokens, calls * responseTokens];
-  return { read, written, trained: epochs * (read + written) };
+function played(used: AgentUse, epochs: number): TokenCount {
+  const { calls, promptTokens, responseTokens } = used;
+  return { read: calls * promptTokens, written: calls * responseTokens, trained: epochs * learntTokens(used) };
 }
 
 /**
  * The budget of a run. Tasks that a filter plays as replacements are not counted.
+ * @param heldOut The number of tasks in an evaluation
  * @param evaluated The use in evaluations, if it differs from training
  */
 export function tokenBudget(
   recipe: Recipe,
+  heldOut: number,
   use: Readonly<Record<string, AgentUse>>,
   evaluated: Readonly<Record<string, AgentUse>> = use,
 ): TokenBudget {
@@ -129,24 +152,24 @@ export function tokenBudget(
   const learnt = tasksPerStep * groupSize;
   const extra = extraRollouts(recipe, use);
   const inStep = learnt + sumOf(extra.map(({ episodes }) => episodes));
-  const episodes = { step: inStep, training: inStep * steps, evaluation: evaluationEpisodes(recipe) };
+  const episodes = { step: inStep, training: inStep * steps, evaluation: evaluationEpisodes(recipe, heldOut) };
   const step = learnt + sumOf(extra.map(({ whole }) => whole));
   const policies = Object.fromEntries(
     Object.entries(recipe.policies).map(([policy, { epochs }]): [string, PolicyBudget] => {
       const sum = (uses: Readonly<Record<string, AgentUse>>, of: (agent: AgentUse) => number) =>
         Object.entries(uses).reduce(
-          (total, [agent, used]) => total + (recipe.assign[agent] === policy ? used.calls * of(used) : 0),
+          (total, [agent, used]) => total + (recipe.assign[agent] === policy ? of(used) : 0),
           0,
         );
-      const read = ({ promptTokens }: AgentUse) => promptTokens;
-      const generated = ({ responseTokens }: AgentUse) => responseTokens;
-      const trained = learnt * epochs * (sum(use, read) + sum(use, generated));
+      const read = ({ calls, promptTokens }: AgentUse) => calls * promptTokens;
+      const generated = ({ calls, responseTokens }: AgentUse) => calls * responseTokens;
+      const trained = learnt * epochs * sum(use, learntTokens);
       const inRun = (of: (agent: AgentUse) => number) =>
         step * steps * sum(use, of) + episodes.evaluation * sum(evaluated, of);
       return [
         policy,
         {
-          samples: learnt * sum(use, () => 1),
+          samples: learnt * sum(use, sequencesOf),
           step: { read: step * sum(use, read), generated: step * sum(use, generated), trained },
           run: { read: inRun(read), generated: inRun(generated), trained: trained * steps },
         },

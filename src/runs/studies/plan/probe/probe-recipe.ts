@@ -7,6 +7,7 @@ import { commitsOf, openTraining } from '../../../../method/checkpoints.js';
 import type { Played, Progress, ReferenceStore, StepAdvantages, TrainingRun } from '../../../../method/index.js';
 import {
   estimateAdvantages,
+  evaluatedTasks,
   learnStep,
   measureInflation,
   playStep,
@@ -95,13 +96,14 @@ export async function probeRecipe(recipe: Recipe, host: Host, options: ProbeOpti
     const advice = advise(recipe, findings);
     const rollout = rolloutSeconds(steps, options.tasks, recipe);
     const update = await learningSeconds(training, progress, steps[0], options.tasks);
+    const heldOut = evaluatedTasks(run.tasks.test, recipe.evaluation.tasks);
     return {
       recipe: recipe.name,
       start,
       ...findings,
       worthwhile: advice.every(({ weight }) => weight !== 'stops'),
       advice,
-      projection: projection(recipe, played.episodes, { warmStart: warmStartSeconds, rollout, update }),
+      projection: projection(recipe, heldOut, played.episodes, { warmStart: warmStartSeconds, rollout, update }),
       examples: examples(played).map((episode) => storedEpisode(episode, advantages.byEpisode.get(episode))),
     };
   } finally {
@@ -162,19 +164,28 @@ async function learningSeconds(
   return ((seconds.advantage + seconds.update) * tasksPerStep) / Math.min(tasks, tasksPerStep);
 }
 
+/** @param heldOut The number of tasks in an evaluation */
 function projection(
   recipe: Recipe,
+  heldOut: number,
   episodes: readonly Episode[],
   step: { readonly warmStart: number; readonly rollout: number; readonly update: number },
 ): RunProjection {
   const { steps, tasksPerStep, groupSize } = recipe.training;
   const [rollout, update] = [step.rollout * steps, step.update * steps];
-  const evaluation = (step.rollout / (tasksPerStep * groupSize)) * evaluationEpisodes(recipe);
+  const evaluation = (step.rollout / (tasksPerStep * groupSize)) * evaluationEpisodes(recipe, heldOut);
   const time = { stepSeconds: step.rollout + step.update, seconds: rollout + update + evaluation };
   const parts = { warmStart: step.warmStart, rollout, update, evaluation };
   const use = agentUse(recipe, episodes);
   const memory = process.resourceUsage().maxRSS * 1024;
-  return { ...parts, total: step.warmStart + time.seconds, memory, time, use, tokens: tokenBudget(recipe, use) };
+  return {
+    ...parts,
+    total: step.warmStart + time.seconds,
+    memory,
+    time,
+    use,
+    tokens: tokenBudget(recipe, heldOut, use),
+  };
 }
 
 /** Three different episodes: the best, the worst, and the most informative of the others. */
