@@ -1,9 +1,10 @@
 import type { OptimStepSettings } from '@drmas/engine/contract';
 import type { Warmup } from '@drmas/engine/events';
-import type { TrainingSample } from '@drmas/engine/nouns';
+import type { TaskSource, TrainingSample } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { type FakeModels, fakeRun } from '../../../../test/support/fake-run.js';
 import { eventsOf, temporaryRoot, tinyRecipe, trainTiny } from '../../../../test/support/tiny-run.js';
+import { arithmetic } from '../../../teams/tasks/generated/arithmetic.js';
 import type { Recipe } from '../../recipe/recipe.js';
 import { trainWarmStart, type WarmStartSettings } from './supervised.js';
 import { keptWarmStart, warmStart, warmStartHash } from './warm-start.js';
@@ -75,6 +76,21 @@ describe('the warm start', () => {
       expect(agentsOf(ofPolicy.flatMap(({ samples }) => samples))).toEqual([policy]);
     }
     expect(done).toEqual(['reset solver', 'reset verifier']);
+  });
+
+  it('measures its held-out loss on its own agents, also if the test tasks demonstrate only others', async () => {
+    const train = arithmetic({ operations: [1, 2], warmStartOperations: [1, 2], top: 19 });
+    const test: TaskSource = { ...train, trace: () => ({ agent: 'stranger', messages: [], response: '1' }) };
+    const recipe = tinyRecipe({ tasks: { train, test }, warmStart: { steps: 1, batch: 2 } });
+    const scored: TrainingSample[] = [];
+    const { run } = await fakeRunOf(recipe, {
+      async logprobs(_, samples) {
+        scored.push(...samples);
+        return samples.map(({ tokens }) => new Float32Array(tokens.length));
+      },
+    });
+    await trainWarmStart(run, settingsOf(recipe), () => {});
+    expect(agentsOf(scored)).toEqual(['solver', 'verifier']);
   });
 
   it('learns the demonstrated responses with their stop token, after the prompts that episodes have', async () => {

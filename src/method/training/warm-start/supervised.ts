@@ -6,7 +6,7 @@ import type { Warmup } from '@drmas/engine/events';
 import { duration, unlessAborted } from '@drmas/engine/host';
 import { countTokensOf } from '@drmas/engine/loss';
 import { RandomStream } from '@drmas/engine/math';
-import type { Split, Tokenizer, Trace, TrainingSample } from '@drmas/engine/nouns';
+import type { Split, TaskSource, Tokenizer, Trace, TrainingSample } from '@drmas/engine/nouns';
 import { toolFormat, toolFormatNames } from '@drmas/engine/tool-calls';
 import { demandedSchema, promptMessages } from '../../../teams/rollout.js';
 import type { Recipe } from '../../recipe/recipe.js';
@@ -154,8 +154,8 @@ export function traceBatch(
   step: number,
   seed: number,
 ): TrainingSample[] {
-  // Test tasks need no demonstrations. The source holds some tasks out from its demonstrations.
-  const tasks = sources[split].trace === undefined ? sources.train : sources[split];
+  // Test tasks need no demonstrations of these agents. The source holds some tasks out from its demonstrations.
+  const tasks = split === 'train' || demonstrates(sources.test, agents, seed) ? sources[split] : sources.train;
   const samples: TrainingSample[] = [];
   for (let i = 0; samples.length < count; i++) {
     const trace = drawTrace(tasks, new RandomStream('warm start', seed, split, step, i), split);
@@ -166,6 +166,17 @@ export function traceBatch(
     samples.push(sample);
   }
   return samples;
+}
+
+/** The number of drawn demonstrations that show whether a source has some of an agent. */
+const DRAWN = 2000;
+
+function demonstrates(tasks: TaskSource, agents: readonly string[], seed: number): boolean {
+  for (let i = 0; tasks.trace !== undefined && i < DRAWN; i++) {
+    const trace = drawTrace(tasks, new RandomStream('held-out agents', seed, i), 'test');
+    if (trace !== undefined && agents.includes(trace.agent)) return true;
+  }
+  return false;
 }
 
 function traceSample(trace: Trace, systemPrompt: string | undefined, tokenizer: Tokenizer): TrainingSample {
