@@ -10,7 +10,7 @@ export const BENCHMARK = 'benchmark';
  */
 export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskSource {
   const entries = Object.entries(sources);
-  const trace = entries.map(([, source]) => source).find((source) => source.trace !== undefined)?.trace;
+  const teacher = entries.map(([, source]) => source).find((source) => source.trace !== undefined);
   return {
     name: entries.map(([name]) => name).join(' + '),
     settings: Object.fromEntries(entries.map(([name, { settings }]) => [name, { ...settings }])),
@@ -24,7 +24,7 @@ export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskS
       );
       return joined(parts);
     },
-    ...(trace && { trace }),
+    ...(teacher?.trace && { trace: teacher.trace.bind(teacher), ...traceKeyOf([teacher]) }),
   };
 }
 
@@ -48,6 +48,12 @@ export function named(benchmark: string, set: TaskSet): TaskSet {
     at,
     ...(fitted && { fitted: (tokensOf: (question: string) => number) => named(benchmark, fitted(tokensOf)) }),
   };
+}
+
+/** The key of the demonstrations of several sources. Empty if none has a key. */
+export function traceKeyOf(sources: readonly TaskSource[]): Pick<TaskSource, 'traceKey'> {
+  if (sources.every((source) => source.traceKey === undefined)) return {};
+  return { traceKey: () => JSON.stringify(sources.map((source) => source.traceKey?.() ?? '')) };
 }
 
 export function originsOf(parts: readonly TaskSet[]): Pick<TaskSet, 'origins'> {

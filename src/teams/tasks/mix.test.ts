@@ -3,6 +3,7 @@ import type { TaskSource } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toolbox } from '../../../recipes/repair/world.js';
+import { benchmarks } from './benchmarks.js';
 import { arithmetic } from './generated/arithmetic.js';
 import { mix } from './mix.js';
 
@@ -57,6 +58,27 @@ describe('a mixture of sources', () => {
     expect(coders).toBeGreaterThan(60);
     expect(coders).toBeLessThan(140);
     expect(mix([listed('silent', 5)])).not.toHaveProperty('trace');
+    expect(mix([listed('silent', 5), easy], [1, 0])).not.toHaveProperty('trace');
+  });
+
+  it('has a key of the demonstrations if a source has one, so that no cached warm start of others counts', () => {
+    const taught = (key: string): TaskSource => ({
+      ...listed('taught', 5),
+      trace() {
+        return { agent: 'solver', messages: [], response: this.name };
+      },
+      traceKey: () => key,
+    });
+    for (const join of [
+      (key: string) => mix({ easy, a: taught(key) }),
+      (key: string) => benchmarks({ a: taught(key) }),
+    ]) {
+      expect(join('one').traceKey?.()).toBe(join('one').traceKey?.());
+      expect(join('one').traceKey?.()).not.toBe(join('two').traceKey?.());
+    }
+    expect(mix({ easy })).not.toHaveProperty('traceKey');
+    const { trace } = benchmarks({ a: taught('') });
+    expect(trace?.(new RandomStream('test'), 'train').response).toBe('taught');
   });
 
   it('is set by the names of its sources, which are numbered if they are equal', async () => {

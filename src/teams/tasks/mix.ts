@@ -1,7 +1,7 @@
 import { isObject, RecipeError } from '@drmas/engine/errors';
 import { RandomStream } from '@drmas/engine/math';
 import { fittedSet, GENERATED_INDICES, type Task, type TaskSet, type TaskSource } from '@drmas/engine/nouns';
-import { named, originsOf, reconfigured } from './benchmarks.js';
+import { named, originsOf, reconfigured, traceKeyOf } from './benchmarks.js';
 
 const WEIGHTS = 'weights';
 
@@ -29,9 +29,10 @@ export function mix(
 ): TaskSource {
   const entries = Array.isArray(sources) ? numbered(sources) : Object.entries(sources);
   const shares = sharesOf(entries, weights ?? entries.map(() => 1));
-  const teachers = entries.flatMap(([, { trace }], i) =>
-    trace === undefined ? [] : [{ trace, share: shares[i] ?? 0 }],
-  );
+  const teachers = entries.flatMap(([, source], i) => {
+    const share = shares[i] ?? 0;
+    return source.trace === undefined || share === 0 ? [] : [{ trace: source.trace.bind(source), share }];
+  });
   return {
     name: entries.map(([name]) => name).join(' + '),
     settings: {
@@ -55,6 +56,7 @@ export function mix(
         return (teachers[drawn(random, shares)] as (typeof teachers)[number]).trace(random, split);
       },
     }),
+    ...traceKeyOf(entries.map(([, source]) => source)),
   };
 }
 
