@@ -17,7 +17,7 @@ export interface EventsByKind {
   readonly scores: readonly (Of<'evaluation'> & ScoredEvaluation)[];
   /** Spikes with skipped updates. */
   readonly spikes: readonly Of<'spike' | 'skipped'>[];
-  /** The best evaluation whose checkpoint the run keeps, and the rule that ended it early. */
+  /** The best evaluation whose checkpoint the run keeps, and the rule that ended it early, if it has not gone on. */
   readonly best: Of<'best'> | undefined;
   readonly stop: Of<'stop'> | undefined;
   readonly warnings: readonly Of<'warning'>[];
@@ -46,6 +46,7 @@ export function extendLog(log: EventsByKind, events: readonly RunEvent[]): Event
   const of = <Type extends RunEvent['type']>(type: Type) =>
     events.filter((event): event is Of<Type> => event.type === type);
   const steps = of('step');
+  const ended = events.findLast(({ type }) => type === 'stop' || type === 'step');
   const evaluations = of('evaluation').filter(({ split }) => split === 'test');
   return {
     preparing: of('preparing').at(-1) ?? log.preparing,
@@ -60,7 +61,7 @@ export function extendLog(log: EventsByKind, events: readonly RunEvent[]): Event
       ...events.filter((event): event is Of<'spike' | 'skipped'> => /^(spike|skipped)$/.test(event.type)),
     ],
     best: of('best').at(-1) ?? log.best,
-    stop: of('stop').at(-1) ?? log.stop,
+    stop: ended?.type === 'stop' ? ended : ended === undefined ? log.stop : undefined,
     warnings: [...log.warnings, ...of('warning')],
     failures: [...log.failures, ...of('episode.failed')],
     agents: [...new Set([...log.agents, ...steps.flatMap(({ agents }) => Object.keys(agents ?? {}))])].sort(),

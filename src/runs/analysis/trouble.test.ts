@@ -130,6 +130,8 @@ it('puts spikes, symptoms, warnings, failures and crossings on one time line', (
     [3, undefined, 'stop', 1],
   ]);
   expect([log.best?.step, log.stop?.rule]).toEqual([2, 'tokens']);
+  expect(extendLog(log, []).stop?.rule).toBe('tokens');
+  expect(extendLog(log, [{ ...step(4), ...base }]).stop).toBeUndefined(); // resumed with other rules
 });
 
 it('names agents whose policy has not moved, and none that learns, has nothing to learn from, or is frozen', () => {
@@ -143,14 +145,14 @@ it('names agents whose policy has not moved, and none that learns, has nothing t
   expect(named(() => ({}), 29)).toEqual([]);
   expect(named((n) => ({ rewardMean: 0.3 + n / 100 }))).toEqual([]);
   expect(named((n) => ({ entropy: 1.25 - n / 200 }))).toEqual([]);
-  expect(named(() => ({ maxAbsAdvantage: 0 }))).toEqual([]);
-  expect(named(() => ({ frozen: true }))).toEqual([]);
-  expect(named(() => ({}), 40, 0.99)).toEqual([]); // the run is solved
   // The entropy of all turns counts, not of those that an update learns from.
   expect(named((n) => ({ sampledEntropy: 1.25 - n / 200 }))).toEqual([]);
   expect(named((n) => ({ entropy: 2 / n, sampledEntropy: 1.5 }))).toEqual([
     'solver: entropy 1.50 -> 1.50, reward 0.30 -> 0.30',
   ]);
+  expect(named(() => ({ maxAbsAdvantage: 0 }))).toEqual([]);
+  expect(named(() => ({ frozen: true }))).toEqual([]);
+  expect(named(() => ({}), 40, 0.99)).toEqual([]); // the run is solved
   expect(named(() => ({}), 40, 0.99, 'reward')).toHaveLength(1);
 });
 
