@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { LogError } from '@drmas/engine/errors';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { collectLog } from './collect-turns.js';
+import { inspect } from './inspect-log.js';
 
 let root: string;
 let count = 0;
@@ -37,6 +38,19 @@ describe('layouts that are recognised', () => {
     expect(log.batch.turns).toEqual([{ task: 't', episode: '0', agent: 'solver', turn: 0, reward: 0.9, outcome: 1 }]);
     expect([...log.penalties]).toEqual([0.1]);
     expect(Array.from(log.logged ?? [])).toEqual([1.5]);
+  });
+
+  it('our own episodes: groups are right if their episodes succeed, as in the events of steps', async () => {
+    const turn = { agent: 'solver', turn: 0, penalty: 0 };
+    const episode = (id: string, sample: number, score: object) => ({
+      ...{ task: { id, data: {} }, sample, score: { team: 0.2, agents: {}, parts: {}, ...score } },
+      turns: [{ ...turn, reward: 0.2 }],
+    });
+    const groupsOf = async (score: object) =>
+      inspect(await collectLog([await file(lines(episode('t', 0, score), episode('t', 1, score)))])).groups;
+    expect(await groupsOf({})).toMatchObject({ allRight: 0, allWrong: 1, mixed: 0 });
+    expect(await groupsOf({ parts: { correct: 1, calls: -0.8 } })).toMatchObject({ allRight: 1, allWrong: 0 });
+    expect(await groupsOf({ success: 0.7 })).toMatchObject({ allRight: 1, allWrong: 0 });
   });
 
   it('our own episodes: failed ones that policies learn from', async () => {

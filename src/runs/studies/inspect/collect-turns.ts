@@ -15,6 +15,8 @@ export interface Log {
   readonly steps: Int32Array; // [turns]
   /** The penalties of each turn. The reward of its record is net of them. */
   readonly penalties: Float64Array; // [turns]
+  /** The success of each turn's episode. Undefined if a turn lacks one. */
+  readonly success?: Float64Array | undefined; // [turns]
   /** The advantages of the trainer that wrote the log. Undefined if a turn lacks one. */
   readonly logged: Float64Array | undefined; // [turns]
 }
@@ -30,6 +32,7 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
   const turns: TurnRecord[] = [];
   const penalties: number[] = [];
   const logged: number[] = [];
+  const success: number[] = [];
   const steps: number[] = [];
   const stepIndex = new Map<string, number>();
   const notices: string[] = [];
@@ -55,6 +58,7 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
     steps.push(index);
     penalties.push(turn.penalty);
     if (turn.advantage !== undefined) logged.push(turn.advantage);
+    if (turn.success !== undefined) success.push(turn.success);
   };
   const onRow = (row: LogRow, place: LogPlace) => {
     layout ??= layoutOf(row, place, given);
@@ -75,6 +79,7 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
     batch: new TurnBatch(turns),
     steps: Int32Array.from(steps),
     penalties: Float64Array.from(penalties),
+    success: success.length === turns.length ? Float64Array.from(success) : undefined,
     logged: logged.length === turns.length ? Float64Array.from(logged) : undefined,
   };
 }

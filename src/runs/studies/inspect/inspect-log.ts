@@ -130,7 +130,7 @@ function agentFindings({ batch, penalties }: Log): Record<string, LoggedAgent> {
   });
 }
 
-function groupFindings({ batch, penalties }: Log): GroupFindings {
+function groupFindings({ batch, penalties, success }: Log): GroupFindings {
   const { tasks, taskAgents, taskOfEpisode, turns, rewards } = batch;
   const before = rewards.map((reward, i) => reward + (penalties[i] as number));
   const outcomes = Float64Array.from(turns, (turn, i) => turn.outcome ?? (before[i] as number));
@@ -139,6 +139,7 @@ function groupFindings({ batch, penalties }: Log): GroupFindings {
   const columnFor = (values: Float64Array, peers: Groups): Column => ({ values, group: tasks.of, peers });
   const kinds = groupOutcomes(tasks.count, {
     outcome: columnFor(outcomes, hasOutcomes ? tasks : taskAgents),
+    ...(success && { success: columnFor(success, tasks) }),
     earned: columnFor(before, taskAgents),
     reward: columnFor(rewards, taskAgents),
   });

@@ -1,5 +1,5 @@
 import { isObject, LogError } from '@drmas/engine/errors';
-import { type Episode, isLesson } from '@drmas/engine/nouns';
+import { type Episode, isLesson, type Score, successOf } from '@drmas/engine/nouns';
 import { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, rowsAt } from '../../../method/store.js';
 
 /** One call of one agent in a log. */
@@ -16,6 +16,8 @@ export interface LoggedTurn {
   readonly penalty: number;
   /** The team's reward, if the log has it in addition to the agents' rewards. */
   readonly outcome: number | undefined;
+  /** How far the episode solved its task, from 0 to 1, if the log says so. */
+  readonly success?: number;
   /** The advantage that the trainer of the log computed. */
   readonly advantage: number | undefined;
 }
@@ -69,6 +71,7 @@ const episodes: Layout & { fits(row: LogRow): boolean } = {
       task: nameAt(row, 'task.id', place),
       episode: nameAt(row, 'sample', place),
       outcome: numberAt(row, 'score.team', place),
+      success: successIn(row.score),
     };
     for (const turn of turns) {
       if (turn.frozen === true) continue; // estimators ignore it
@@ -85,6 +88,12 @@ const episodes: Layout & { fits(row: LogRow): boolean } = {
     }
   },
 };
+
+/** The success of a stored score, which may be damaged: parts that are none count as absent. */
+function successIn(score: unknown): number {
+  const { parts, ...rest } = score as Score;
+  return successOf({ score: { ...rest, parts: isObject(parts) ? parts : {} } });
+}
 
 /** Whether policies learn from a failed episode: by default if the agents' texts caused the failure. */
 const teaches = (failure: unknown, turns: readonly LogRow[]): boolean =>
