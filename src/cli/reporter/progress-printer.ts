@@ -41,12 +41,13 @@ export function warmupLine(event: Warmup, before: number, width: number): string
 /** The number of last steps whose pace gives the estimate of the remaining time. */
 const PACE = 10;
 
-/** Seconds until the last of `steps` steps, evaluations included. */
+/** Seconds until the last of `steps` steps, with the evaluations that are not over, the one of the last step included. */
 export function secondsLeft(history: RunHistory, steps: number, evaluateEvery: number): number {
   const done = history.steps.at(-1)?.step ?? 0;
   const pace = mean(history.steps.slice(-PACE).map((step) => step.seconds));
-  const evaluations = Math.ceil(steps / evaluateEvery) - Math.floor(done / evaluateEvery);
-  return (steps - done) * pace + evaluations * (history.evaluations.at(-1)?.seconds ?? 0);
+  const { step: evaluated = 0, seconds = 0 } = history.evaluations.at(-1) ?? {};
+  const evaluations = Math.ceil(steps / evaluateEvery) - Math.floor(evaluated / evaluateEvery);
+  return (steps - done) * pace + evaluations * seconds;
 }
 
 /**

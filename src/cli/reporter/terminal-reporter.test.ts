@@ -13,7 +13,7 @@ import { resolveRecipe } from '../../runs/composition/resolve-recipe.js';
 import { agent } from '../../teams/team/agent.js';
 import { defineTeam } from '../../teams/team/team.js';
 import { choosePair, pairLines } from './conversation-printer.js';
-import { stepLegend, stepLines } from './progress-printer.js';
+import { emptyHistory, remember, secondsLeft, stepLegend, stepLines } from './progress-printer.js';
 import { type Screen, screenOf } from './screen.js';
 import { startLines } from './start-printer.js';
 import { TerminalReporter } from './terminal-reporter.js';
@@ -369,6 +369,17 @@ describe('the lines of a step', () => {
       }),
     );
   });
+});
+
+it('the time that is left counts each evaluation that is not over', () => {
+  const left = (steps: number, ...bodies: EventBody[]) =>
+    secondsLeft(bodies.map(stamped).reduce(remember, emptyHistory), steps, 2);
+  const [pace, long] = [step(1).seconds, evaluation(0, 0).seconds];
+  const one = [evaluation(0, 0), step(1)];
+  expect(left(5, ...one)).toBeCloseTo(4 * pace + 3 * long, 12); // at steps 2, 4 and 5
+  expect(left(5, ...one, step(2))).toBeCloseTo(3 * pace + 3 * long, 12);
+  expect(left(5, ...one, step(2), evaluation(2, 0))).toBeCloseTo(3 * pace + 2 * long, 12);
+  expect(left(4, ...one, step(2), evaluation(2, 0), step(3), step(4))).toBeCloseTo(long, 12);
 });
 
 describe('the plan at the start of a run', () => {
