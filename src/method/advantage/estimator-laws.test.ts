@@ -184,6 +184,24 @@ function laws(all: readonly Law[]): void {
     );
   });
 
+  it.each(byType(all, typeOf))('names and the number of the first turn do not matter: $type', ({ items }) => {
+    fc.assert(
+      fc.property(turns, (records) =>
+        inEach(items, ({ estimator }) => {
+          const others = records.map((turn) => ({
+            ...turn,
+            task: `${turn.task}+% 7`,
+            episode: `__proto__${turn.episode}`,
+            turn: turn.turn + 5,
+            ...(turn.envStep === undefined ? {} : { envStep: turn.envStep + 5 }),
+          }));
+          expectClose(flat(others, estimator), flat(records, estimator), 1e-12);
+        }),
+      ),
+      runsFor(items),
+    );
+  });
+
   it.each(byType(all, typeOf))('no turns give no advantages, and turns are not changed: $type', ({ items }) => {
     inEach(items, ({ estimator }) => expect(estimateAdvantages([], estimator)).toEqual([]));
     fc.assert(
