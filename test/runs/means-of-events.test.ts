@@ -4,10 +4,13 @@
  * fails this test until it has a row.
  */
 import type { EvaluationEvent } from '@drmas/engine/events';
+import { choiceTable } from '@drmas/engine/model';
 import { type Episode, isUnscored, type Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { openEstimator } from '../../src/method/advantage.js';
 import { stepAdvantages } from '../../src/method/index.js';
+import type { RecipeInput } from '../../src/method/recipe/define.js';
+import { frozen } from '../../src/method/recipe/frozen.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
 import { evaluationEvent } from '../../src/method/training/evaluation/evaluate-policies.js';
 import type { Played } from '../../src/method/training/play/played.js';
@@ -92,6 +95,7 @@ const ofSteps: readonly (readonly [RegExp, Row])[] = [
         ({ task }) => task.id,
       ).length,
   ],
+  [/^levels\.(\w+)\.episodes$/, ({ judged }, [level]) => judged.filter((each) => levelOf(each) === level).length],
   [
     /^levels\.(\w+)\.success$/,
     ({ judged }, [level]) => average(judged.filter((e) => levelOf(e) === level).map(solved)),
@@ -161,7 +165,7 @@ const ofSteps: readonly (readonly [RegExp, Row])[] = [
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^(step|seconds|phaseSeconds\..*)$/, 'the number of the step, and what the clock says'],
   [
-    /^(policies\..*|agents\.\w+\.(gradientNorm|loss|entropy|clipFraction|kl|maxRatioDeviation|logprobGap))$/,
+    /^(policies\..*|agents\.\w+\.(gradientNorm|agreement|loss|entropy|clipFraction|kl|maxRatioDeviation|logprobGap))$/,
     'of the update: mini-batches.test.ts',
   ],
   [/^(tokens\.trained|agents\.\w+\.tokens\.trained)$/, 'of the update: train.test.ts'],
@@ -252,6 +256,18 @@ const rules: Readonly<Record<string, GameRules>> = {
 };
 
 const turnLimit = ['training.maxTurns=3'];
+const table = choiceTable({ choices: ['a', 'b', 'c', 'x'] });
+const policy = { model: table, optimizer: { type: 'sgd', learningRate: 0.5 } } as const;
+/** Who plays with which model, in variants other than two policies. */
+let answers = 0;
+const text = frozen({ complete: async () => ({ text: 'abcx'.charAt(answers++ % 4) }) });
+const assigned: Readonly<Record<string, Partial<RecipeInput>>> = {
+  'a frozen agent': { assign: { first: 'first', second: text }, policies: { first: policy } },
+  'a frozen agent beside failures that count 0': {
+    ...{ assign: { first: text, second: 'second' }, policies: { second: policy } },
+  },
+  'one policy for both': { assign: 'shared', policies: { shared: policy } },
+};
 const variants: Readonly<Record<string, readonly string[]>> = {
   plain: [],
   'failed episodes count 0': ['training.failedEpisodes=zero'],
@@ -260,6 +276,13 @@ const variants: Readonly<Record<string, readonly string[]>> = {
   'a greedy baseline': ['advantage.type=remax'],
   levels: ['training.curriculum.by=level'],
   'a filter': ['training.filter.type=equal-outcomes'],
+  'a filter that refills': ['training.filter.type=equal-outcomes', 'training.filter.refill.maxRounds=3'],
+  'groups of different sizes': ['training.curriculum.by=level', 'training.curriculum.groupSizes.least=2'],
+  'episodes that are played again': ['advantage.type=counterfactual'],
+  'weights of parts': ['training.partWeights.correct=0.25', 'agents.second.tokenCost=0.5'],
+  'a frozen agent': [],
+  'a frozen agent beside failures that count 0': ['training.failedEpisodes=zero'],
+  'one policy for both': ['policies.shared.miniBatches=3', 'policies.shared.epochs=2'],
 };
 
 const cases = Object.keys(rules).flatMap((failure) =>
@@ -269,7 +292,7 @@ const cases = Object.keys(rules).flatMap((failure) =>
 describe('each number of a step is the one that is counted by hand', () => {
   it.each(cases)('%s, %s', async (failure, variant) => {
     const recipe = choiceRecipe(
-      { team: game(rules[failure]), training: { steps: 2, tasksPerStep: 4, groupSize: 6 } },
+      { team: game(rules[failure]), training: { steps: 2, tasksPerStep: 4, groupSize: 6 }, ...assigned[variant] },
       variants[variant],
     );
     const paths = new Set<string>();
