@@ -186,7 +186,7 @@ describe('the advice about an inflation', () => {
     const drowned = inflationAdvice('fixer', { inflation: 1.2, ownShare: 0.3, calls: escalation }, run);
     expect(drowned?.says).toMatch(/30 % of its learning signal comes from its own rewards/);
     const small = inflationAdvice('fixer', { inflation: 3, calls: escalation }, { ...run, groupSize: 8 });
-    expect(small?.remedy).toMatch(/called 2\.00 times in a group of 8: a larger training\.groupSize/);
+    expect(small?.remedy).toMatch(/called in 2\.00 episodes of a group of 8: a larger training\.groupSize/);
   });
 
   it('is for estimators whose agents share a mean', () => {

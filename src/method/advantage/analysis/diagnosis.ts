@@ -15,8 +15,8 @@ const INFLATED = 2;
 const MOSTLY_OWN = 0.5;
 /** The report mentions a share below this one. */
 const NEARLY_ALL_OWN = 0.75;
-/** With fewer turns than this in a group, an agent has hardly anything to be compared with. */
-const FEWEST_TURNS = 3;
+/** An agent that is called in fewer episodes of a group has hardly anything to be compared with. */
+const FEWEST_EPISODES = 3;
 /**
  * An estimator that skips groups of one turn learns too little from an agent if more than this share of its groups has
  * one turn.
@@ -98,10 +98,10 @@ export function inflationAdvice(
   const { inflation, ownShare } = diagnosis;
   if (inflation === undefined) return undefined;
   if (ownShare === undefined ? inflation <= INFLATED : ownShare >= MOSTLY_OWN) return undefined;
-  const turns = diagnosis.calls.share * groupSize;
+  const episodes = diagnosis.calls.share * groupSize;
   const larger =
-    turns < FEWEST_TURNS
-      ? ` It is called ${significant(turns)} times in a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
+    episodes < FEWEST_EPISODES
+      ? ` It is called in ${significant(episodes)} episodes of a group of ${groupSize}: a larger training.groupSize gives it more turns to be compared with.`
       : '';
   return {
     says: `${explainInflation(agent, diagnosis, true)} ${type} judges it by the rewards of the others.`,
