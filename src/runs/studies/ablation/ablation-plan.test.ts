@@ -140,6 +140,8 @@ describe('vectors of weights', () => {
       'correct 0.50, calls 0.50': ['training.partWeights.correct=0.5', 'training.partWeights.calls=0.5'],
       'correct 0.00, calls 1.00': ['training.partWeights.correct=0', 'training.partWeights.calls=1'],
     });
+    for (const points of [100, 101, 102, 200])
+      expect(Object.keys(weightVectors(['correct', 'calls'], points))).toHaveLength(points);
     const three = Object.values(weightVectors(['a', 'b', 'c'], 5));
     expect(three.length).toBe(15);
     for (const overrides of three)

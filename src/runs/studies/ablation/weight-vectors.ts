@@ -18,10 +18,11 @@ export function weightVectors(parts: readonly string[], points = 5): Record<stri
   const vectors = shares(parts.length, points - 1);
   if (vectors.length > MOST)
     throw new RecipeError(`${vectors.length} vectors of weights are too many; expected at most ${MOST}`, 'points');
+  const digits = Math.max(2, Math.ceil(Math.log10(points - 1))); // so that no two vectors have one name
   return Object.fromEntries(
     vectors.map((counts) => {
       const weights = counts.map((count) => count / (points - 1));
-      const name = parts.map((part, i) => `${part} ${(weights[i] as number).toFixed(2)}`).join(', ');
+      const name = parts.map((part, i) => `${part} ${(weights[i] as number).toFixed(digits)}`).join(', ');
       return [name, parts.map((part, i) => `training.partWeights.${part}=${weights[i]}`)];
     }),
   );
