@@ -1,4 +1,5 @@
 /** Selects groups of episodes. */
+import { differ } from '@drmas/engine/math';
 import type { EpisodeDot, GroupPage, GroupQuery, ShownEpisode, ShownGroup } from './shown-episode.js';
 
 export interface EpisodeFacts {
@@ -25,7 +26,8 @@ export interface MatchingGroup {
 /** The episodes of a group that match without regard to their texts. None if the group is of another kind. */
 export function candidatesOf<Facts extends EpisodeFacts>({ episodes }: FactsGroup<Facts>, query: GroupQuery): Facts[] {
   const { kind, agent, low, high } = query;
-  const equal = episodes.every(({ reward }) => reward === episodes[0]?.reward);
+  const [first] = episodes;
+  const equal = episodes.every(({ reward }) => !differ(reward, first?.reward ?? reward));
   if ((kind === 'mixed' && equal) || (kind === 'all equal' && !equal)) return [];
   return episodes.filter(({ reward, failed, agents, invalid }) => {
     if ((low !== null && reward < low) || (high !== null && reward > high)) return false;
