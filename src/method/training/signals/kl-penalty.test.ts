@@ -88,6 +88,17 @@ describe('an adaptive coefficient', () => {
     expect(again.of(verifier)).toBe(0.5);
   });
 
+  it('is kept in the order of the names, whichever policy was updated first', () => {
+    const kl = { coefficient: 1, in: 'loss', controller: { type: 'adaptive', target: 1 } } as const;
+    const { policies } = tinyRecipe({ policies: { solver: { kl }, verifier: { kl } } });
+    const keptAfter = (...names: readonly string[]) => {
+      const coefficients = new KlCoefficients();
+      for (const name of names) coefficients.observe({ name, kl: policies[name]?.kl }, 2, 5);
+      return JSON.stringify(coefficients.state);
+    };
+    expect(keptAfter('verifier', 'solver')).toBe(keptAfter('solver', 'verifier'));
+  });
+
   it('gives way to a fixed one with which a run resumes', () => {
     const { policies } = tinyRecipe({ policies: { solver: { kl: { coefficient: 5, in: 'loss' } } } });
     const resumed = new KlCoefficients({ solver: 0.25 });

@@ -19,8 +19,9 @@ export class KlCoefficients {
     this.#values = new Map(Object.entries(state));
   }
 
+  /** In the order of the names: policies update side by side, so the order of their coefficients is chance. */
   get state(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#values);
+    return Object.fromEntries([...this.#values].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   /** A fixed coefficient is the recipe's, also if a run resumes with it after a controller has changed another. */
