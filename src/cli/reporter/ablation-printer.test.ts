@@ -76,6 +76,8 @@ describe('the comparison at the end of an ablation', () => {
     expect(both?.scoreSpread).toBeNaN();
     const shown = lines([nothing], 80).find((line) => line.startsWith('a '));
     expect(shown?.split(/ +/)).toEqual(['a', '1', 'no', 'score', 'no', 'score', '-', '-', '0']);
+    const ofAgent = lines([nothing], 80).find((line) => line.startsWith('a: verifier'));
+    expect(ofAgent?.split(/ {2,}/).slice(0, 4)).toEqual(['a: verifier', '-', '-', '0']);
   });
 
   it('leaves out of pairs and means the scores of runs whose rewards all failed, and says what is missing', () => {

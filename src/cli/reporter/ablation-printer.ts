@@ -64,8 +64,7 @@ function agentTable(variants: readonly VariantSummary[]): string[] {
   const rows = variants.flatMap(({ variant, agents }) =>
     Object.entries(agents).map(([agent, { norm, maxNorm, spikes, inflation, maxAbsAdvantage, invalid }]) => [
       `${variant}: ${agent}`,
-      significant(norm),
-      significant(maxNorm),
+      ...[norm, maxNorm].map((value) => (Number.isNaN(value) ? '-' : significant(value))),
       significant(spikes),
       significant(inflation),
       significant(maxAbsAdvantage),
