@@ -433,6 +433,30 @@ describe('a server', () => {
     }
   });
 
+  it('refuses long bodies beyond its room in the form of their interface', async () => {
+    const server = modelServer({ agentModels: slow().agentModels, most: 9 });
+    const port = await listen(server, { host: '127.0.0.1', port: 0, room: { bodyBytes: 1e5 } });
+    open.push(port);
+    const long = { method: 'POST', headers: { ...headers, 'content-length': '99999' } };
+    const first = httpRequest(`${port.url}/v1/messages`, long).on('error', () => {});
+    first.write('{');
+    const sent = { method: 'POST', headers, body: 'x'.repeat(99_999) };
+    const refused = async (route: string): Promise<unknown> => {
+      const answer = await fetch(`${port.url}/v1/${route}`, sent);
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
+      return answer.json();
+    };
+    await eventually(async () =>
+      expect(await refused('messages')).toMatchObject({
+        type: 'error',
+        error: { type: 'overloaded_error', code: 'busy' },
+      }),
+    );
+    const error = { type: 'server_error', code: 'busy', param: null };
+    expect(await refused('chat/completions')).toMatchObject({ error });
+    first.destroy();
+  });
+
   it('refuses more requests than it may have, and those that come while it stops; the others are finished', async () => {
     const { state, agentModels } = slow();
     const { server, port, health } = await served({ agentModels, most: 1 });

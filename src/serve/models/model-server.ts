@@ -107,6 +107,7 @@ export function modelServer(options: ModelServerOptions): ModelServer {
   return {
     app,
     guard,
+    refuse: modelPolicy.refuse,
     async drain() {
       state.stopping = true;
       if (state.running === 0) return;

@@ -27,6 +27,7 @@ interface Caller {
 export class Gateway {
   readonly app: Hono;
   readonly guard: GuardedApp['guard'];
+  readonly refuse = modelPolicy.refuse;
   readonly #options: GatewayOptions;
   readonly #secrets = new EpisodeSecrets();
   readonly #requests = new Map<string, EpisodeRequests>();

@@ -3,7 +3,7 @@ import { type AddressInfo, isIP, type Socket } from 'node:net';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { DialectError } from '../../core/errors.js';
-import type { Guard } from './guards.js';
+import type { Guard, ServerPolicy } from './guards.js';
 
 export interface Listening {
   readonly url: string;
@@ -20,6 +20,8 @@ export interface Listening {
 export interface GuardedApp {
   readonly app: Pick<Hono, 'fetch'>;
   readonly guard: Guard;
+  /** The form of a refusal for lack of room. Default: an object with an error. */
+  readonly refuse?: ServerPolicy['refuse'];
 }
 
 interface ListenOptions {
@@ -33,7 +35,7 @@ interface ListenOptions {
  * Lets an app answer at an address. A request reaches the app if the guard lets it pass and its parts arrive in time.
  * Rejects with the system's error if the address is in use or not this machine's.
  */
-export async function listen({ app, guard }: GuardedApp, options: ListenOptions): Promise<Listening> {
+export async function listen({ app, guard, refuse }: GuardedApp, options: ListenOptions): Promise<Listening> {
   const { host, port } = options;
   const deadlines = { ...defaultDeadlines, ...options.deadlines };
   const room = { ...defaultRoom, ...options.room };
@@ -42,7 +44,8 @@ export async function listen({ app, guard }: GuardedApp, options: ListenOptions)
       // A connection with too many requests is closed, but Node has read others with them.
       const { incoming } = env as HttpBindings;
       if (incoming.socket.destroyed) return new Response(null, { status: 503 });
-      const refusal = guard(request) ?? (connections.lacksRoom(incoming as IncomingMessage) ? busy() : undefined);
+      const refusal =
+        guard(request) ?? (connections.lacksRoom(incoming as IncomingMessage) ? busy(request, refuse) : undefined);
       if (refusal === undefined) return answerOf(app, connections.counted(request, incoming as IncomingMessage), env);
       connections.ignore(incoming as IncomingMessage);
       return refusal;
@@ -120,11 +123,15 @@ const defaultRoom: Room = { connections: 1000, bodyBytes: 256e6 };
 const SMALL_BODY = 64e3;
 
 const BUSY = 'the server receives too many long bodies: try again later';
-const busy = () =>
-  Response.json(
-    { error: { code: 'busy', message: BUSY } },
-    { status: 503, headers: { connection: 'close', 'retry-after': '1' } },
-  );
+const plainly: ServerPolicy['refuse'] = ({ status, code, message }) =>
+  Response.json({ error: { code, message } }, { status });
+
+function busy(request: Request, refuse = plainly): Response {
+  const answer = refuse(new DialectError(503, 'busy', BUSY), request);
+  answer.headers.set('connection', 'close');
+  answer.headers.set('retry-after', '1');
+  return answer;
+}
 
 /**
  * The most requests of a connection that wait for their answers. Clients send one after another; Node would hand over
