@@ -151,9 +151,12 @@ export function isCall({ attributes }: Attributed): boolean {
   if (kind !== undefined) return ['LLM', 'CHAT_MODEL', 'GENERATION'].includes(kind);
   if (attributes['ai.operationId'] !== undefined || NO_CALLS.includes(String(operation ?? ''))) return false;
   return [NAMES.input, NAMES.output].every((names) =>
-    names.some((name) => /^(?:gen_ai|llm|gcp)\./.test(name) && !isEmpty(valueAt(attributes, name))),
+    names.some((name) => /^(?:gen_ai|llm|gcp)\./.test(name) && !isBlank(valueAt(attributes, name))),
   );
 }
+
+/** ADK writes an empty request into the spans of tools. */
+const isBlank = (value: unknown) => isEmpty(value) || value === '{}';
 
 /** The kind of a span by OpenInference, Langfuse, OpenLLMetry, Braintrust or MLflow, in capitals. */
 function kindOf(attributes: JsonFields): string | undefined {

@@ -225,6 +225,24 @@ it('reads the answer of a call of AI SDK that Langfuse took out of the attribute
   expect((await imported(row)).demonstrations[0].messages).toEqual([question, told]);
 });
 
+it('reads messages once that stand in events of a span and in logs', async () => {
+  const events = [
+    { name: 'gen_ai.user.message', attributes: { content: 'Price?' } },
+    { name: 'gen_ai.choice', attributes: { index: 0, message: '{"content":"Five."}' } },
+  ];
+  const span = { traceId: 't', spanId: 's', attributes: { 'gen_ai.operation.name': 'chat' }, events };
+  const logs = events.map(({ name, attributes }, i) => {
+    return { traceId: 't', spanId: 's', eventName: name, timeUnixNano: `${i}`, body: attributes };
+  });
+  expect((await imported(span, ...logs)).demonstrations[0].messages).toEqual([question, told]);
+});
+
+it('takes no span of a tool of Google’s ADK for a call', async () => {
+  const requests = { 'gcp.vertex.agent.llm_request': '{}', 'gcp.vertex.agent.llm_response': '{}' };
+  const tool = { traceId: 't', spanId: 'tool', name: 'execute_tool price', attributes: requests };
+  expect((await imported(call([question]), tool)).demonstrations).toHaveLength(1);
+});
+
 it('reads the task of a span inside that of a server, and masks an id in its data', async () => {
   const task = { id: 'ann@example.com', order: '3 fig' };
   const { tasks } = await imported(

@@ -152,7 +152,9 @@ function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
   return [...spans, ...standIns].flatMap((span) => {
     if (span.kind !== undefined) return [];
     const logs = (logged.get(span.id) ?? []).sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
-    const events = [...(span.events ?? []), ...logs.flatMap((log) => log.events ?? [])];
+    // An instrumentation may write each message twice: as an event of the span, and as a log.
+    const { events: own = [] } = span;
+    const events = own.length > 0 ? own : logs.flatMap((log) => log.events ?? []);
     const attributes = merged([messagesInEvents(events), ...logs.map((log) => log.attributes), span.attributes]);
     return [{ ...span, attributes }];
   });
