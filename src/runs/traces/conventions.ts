@@ -95,7 +95,9 @@ function valueAt(attributes: JsonFields, name: string): unknown {
 function withParts(messages: unknown): unknown {
   return Array.isArray(messages)
     ? messages.map((message: unknown) =>
-        isObject(message) && 'content' in message ? { ...message, content: partsOf(message.content) } : message,
+        isObject(message) && 'content' in message
+          ? { ...message, content: partsOf(message.content, message.role) }
+          : message,
       )
     : messages;
 }

@@ -154,6 +154,34 @@ it.each([{ system_instruction: { parts: [{ text: 'Say.' }] } }, { config: { syst
   },
 );
 
+it.each(['{"name":"clerk", "tone":"calm"}', '{"text":"x"}', '{"parts": 3}'])(
+  'keeps the system prompt %s',
+  async (prompt) => {
+    for (const span of [
+      call({ system: prompt, messages: [question] }),
+      call([question], told, { 'gen_ai.system_instructions': prompt }),
+    ])
+      expect((await imported(span)).demonstrations[0].messages).toEqual([
+        { role: 'system', content: prompt },
+        question,
+        told,
+      ]);
+    const listed = call({ system: '["a"]', messages: [question] });
+    expect((await imported(listed)).demonstrations[0].messages[0]).toEqual({ role: 'system', content: '["a"]' });
+  },
+);
+
+it('keeps the result of a tool in an event that is a list of texts', async () => {
+  const events = [
+    { name: 'gen_ai.user.message', attributes: { content: 'Price?' } },
+    { name: 'gen_ai.assistant.message', attributes: { tool_calls: JSON.stringify(called.tool_calls) } },
+    { name: 'gen_ai.tool.message', attributes: { id: '7', content: '[{"text":"five"}]' } },
+    { name: 'gen_ai.choice', attributes: { index: 0, message: '{"content":"Five."}' } },
+  ];
+  const span = { traceId: 't', spanId: 's', attributes: { 'gen_ai.operation.name': 'chat' }, events };
+  expect((await imported(span)).demonstrations[0].messages[2].content).toBe('[{"text":"five"}]');
+});
+
 it.each<[unknown, string]>([
   ['{"text":"hi", "lang":"en"}', '{"text":"hi", "lang":"en"}'],
   [{ content: 'hi', title: 'x' }, '{"content":"hi","title":"x"}'],

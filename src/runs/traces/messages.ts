@@ -45,7 +45,7 @@ export function conversationOf(attribute: unknown, report: Report, around = 0): 
     const config = isObject(value.config) ? value.config : {};
     const first = [value, config]
       .flatMap((fields) => [fields.system, fields.instructions, fieldOf(fields, 'systemInstruction')])
-      .map((each) => instructionsOf(each, report))
+      .map((each) => (typeof each === 'string' ? each : instructionsOf(each, report)))
       .find(Boolean);
     const read = conversationOf(list, report, around + 1);
     return first === undefined ? read : [{ role: 'system', content: first }, ...read];
@@ -53,11 +53,11 @@ export function conversationOf(attribute: unknown, report: Report, around = 0): 
   return [];
 }
 
-/** A system prompt: a text, or its parts. */
+/** A system prompt: a text, or its parts, which may be written as JSON. A prompt may be other JSON. */
 export function instructionsOf(attribute: unknown, report: Report): string {
   const value = jsonOf(attribute);
-  if (typeof value === 'string') return value;
   const parts = isObject(value) && Array.isArray(value.parts) ? value.parts : value;
+  if (typeof attribute === 'string' && !Array.isArray(parts)) return typeof value === 'string' ? value : attribute;
   return isEmpty(parts)
     ? ''
     : asList(parts)

@@ -149,15 +149,16 @@ function dateText(date: string): string {
 /** Fields of parts without a type, of which a part has one. */
 const OF_BEDROCK = ['text', 'toolUse', 'toolResult', 'reasoningContent', 'cachePoint', 'image', 'document', 'video'];
 
-const isOfBedrock = (part: JsonFields) => {
+/** A tool may return a list of objects with the field `text` alone. */
+const isOfBedrock = (part: JsonFields, role: unknown) => {
   const [name = '', ...more] = Object.keys(part);
-  return more.length === 0 && OF_BEDROCK.includes(name);
+  return more.length === 0 && OF_BEDROCK.includes(name) && (name !== 'text' || role !== 'tool');
 };
 
 /** A content of several parts that was written as their JSON; other texts, JSON too, are contents as they are. */
-export function partsOf(content: unknown): unknown {
+export function partsOf(content: unknown, role: unknown): unknown {
   const parts = jsonOf(content, /^\s*\[/);
-  const isPart = (part: unknown) => isObject(part) && (typeof part.type === 'string' || isOfBedrock(part));
+  const isPart = (part: unknown) => isObject(part) && (typeof part.type === 'string' || isOfBedrock(part, role));
   return Array.isArray(parts) && parts.length > 0 && parts.every(isPart) ? parts : content;
 }
 

@@ -180,7 +180,7 @@ export function messagesInEvents(events: readonly JsonFields[]): JsonFields {
     const written = jsonOf(content);
     const fields = isObject(written) ? { ...rest, ...written } : rest;
     const { message, ...parsed } = Object.fromEntries(
-      Object.entries(fields).map(([key, field]) => [key, key === 'content' ? partsOf(field) : jsonOf(field)]),
+      Object.entries(fields).map(([key, field]) => [key, key === 'content' ? partsOf(field, role) : jsonOf(field)]),
     );
     // Strands writes the parts of an answer in the place of its message.
     const answer = Array.isArray(message) ? { content: message } : { message };
