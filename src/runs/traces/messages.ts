@@ -6,7 +6,7 @@ import type { UnreadReason } from './unread.js';
 
 export type Report = (reason: UnreadReason) => void;
 
-/** Why a text is not read that begins as messages do: it is no JSON (a limit may have cut it off), or nests too deep. */
+/** Why a text that begins as messages do is not read: it is no JSON (a limit may have cut it off), or too deep. */
 export function whyUnread(value: unknown): 'cut' | 'deep' | undefined {
   if (typeof value !== 'string' || !/^\s*(?:\[\s*)*\{/.test(value) || typeof jsonOf(value) !== 'string')
     return undefined;

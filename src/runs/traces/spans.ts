@@ -86,7 +86,7 @@ const placed = (span: UnplacedSpan, at: Pick<TraceValue, 'placeOf'>): TraceSpan 
   place: at.placeOf(span.id),
 });
 
-/** The ids of a span: its own fields, or those of its context. Jaeger writes `traceID`, and Zipkin's spans have tags. */
+/** The ids of a span: its own fields, or those of its context. Jaeger writes `traceID`; Zipkin's spans have tags. */
 function idsOf(value: JsonFields): { readonly trace: string | undefined; readonly id: string | undefined } {
   const context = [value.spanContext, value._spanContext, value.context].find(isObject) ?? {};
   const own = value.attributes === undefined && !isObject(value.tags) ? undefined : text(value.id);
