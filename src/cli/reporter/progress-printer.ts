@@ -41,7 +41,7 @@ export function warmupLine(event: Warmup, before: number, width: number): string
 /** The number of last steps whose pace gives the estimate of the remaining time. */
 const PACE = 10;
 
-/** Seconds until the last of `steps` steps, with the evaluations that are not over, the one of the last step included. */
+/** Seconds until the last of `steps` steps, with the evaluations that are not over, that of the last step included. */
 export function secondsLeft(history: RunHistory, steps: number, evaluateEvery: number): number {
   const done = history.steps.at(-1)?.step ?? 0;
   const pace = mean(history.steps.slice(-PACE).map((step) => step.seconds));
