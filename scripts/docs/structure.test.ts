@@ -152,6 +152,11 @@ describe('the README', () => {
     const [, best, ...interval] =
       /at 0\.001, the best rate of both, \+([\d.]+) \[([-+][\d.]+), \+([\d.]+)\]/.exec(findings) ?? [];
     expect(named).toContain(`; ${best} [${interval.join(', ')}] at the best rate of both)`);
+    const [, shared, least, most, seeds] =
+      /reward\. They learnt .*?- Dr\. MAS minus GRPO, each at its own rate: (-[\d.]+) \[(-[\d.]+), \+([\d.]+)\] points, (\d+) pairs/.exec(
+        findings,
+      ) ?? [];
+    expect(named).toContain(`[often as good]: on that model ${shared} [${least}, ${most}] (${seeds} pairs).`);
   });
 });
 
