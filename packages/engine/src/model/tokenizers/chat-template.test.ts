@@ -101,7 +101,8 @@ describe('a hostile chat template ends by name', () => {
       `${doubled(18, '😀')}{% for i in range(9999) %}{{ x[i] }}{% endfor %}`,
       'more than',
     ],
-    ['nests lists', `{% set x = [] %}${'{% set x = [x] %}'.repeat(9000)}{{ x }}`, 'more than any'],
+    // Whether the work or the stack ends first depends on how much of the renderer is compiled by then.
+    ['nests lists', `{% set x = [] %}${'{% set x = [x] %}'.repeat(9000)}{{ x }}`, /more than any|in each other/],
     ['calls loops again', '{% for i in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}', 'in each other'],
     [
       'writes the same block again',
