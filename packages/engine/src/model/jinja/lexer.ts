@@ -83,10 +83,11 @@ export function tokenize(template: string): Token[] {
       continue;
     }
     if (opening[0] === '{#') {
-      const end = source.indexOf('#}', at + 2);
+      const begin = at + 2 + sign.length;
+      const end = source.indexOf('#}', begin);
       if (end < 0) return fail('a comment without its end');
       at = end + 2;
-      afterTag(source.charAt(end - 1));
+      afterTag(end > begin ? source.charAt(end - 1) : '');
       continue;
     }
     const isPrint = opening[0] === '{{';
