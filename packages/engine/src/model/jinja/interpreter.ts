@@ -1,5 +1,4 @@
 /** Plays a parsed template: jinja2's scopes, loops and macros on Python's values. */
-import { Arguments } from './arguments.js';
 import type { Budget } from './budget.js';
 import { applyFilter, groupAttribute, type Host } from './filters.js';
 import { CHANGING, methodOf, partOfNumber, refuseUnplayed } from './methods.js';
@@ -136,7 +135,7 @@ export class Interpreter {
       case 'block':
         return this.#play(statement.body, new Scope(statement.scoped ? scope : this.#root), output);
       case 'macro':
-        return void scope.set(statement.macro.name, this.#macro(statement.macro, scope));
+        return void scope.set(statement.name, this.#macro(statement.macro, scope));
       case 'callBlock': {
         const { callee, inputs } = statement.call;
         const caller = this.#macro(statement.caller, scope);
@@ -227,30 +226,37 @@ export class Interpreter {
   }
 
   #macro(macro: MacroNode, scope: Scope): Callable {
+    const label = `the macro '${macro.name ?? 'caller'}'`;
     const names = macro.parameters.map(({ name }) => name);
     const used = usedNames(macro);
+    const reads = (name: string) => used.has(name) && !names.includes(name);
+    if (used.has('caller') && macro.parameters.some(({ name, value }) => name === 'caller' && value === undefined))
+      throw new Error(`${label} has a parameter 'caller' without a default`);
     const call: Callable['call'] = (args, named) => {
       const inner = new Scope(scope);
-      const known = new Map([...named].filter(([name]) => names.includes(name)));
-      const more = new Map<Value, Value>([...named].filter(([name]) => !names.includes(name) && name !== 'caller'));
-      const given = new Arguments(macro.name, names, args.slice(0, names.length), known);
+      const more = new Map<Value, Value>(named);
+      const missing = macro.parameters.filter(({ name }, i) => {
+        const isGiven = i < args.length || more.has(name);
+        inner.set(name, i < args.length ? args[i] : more.get(name));
+        if (i >= args.length) more.delete(name);
+        return !isGiven;
+      });
+      if (reads('caller')) {
+        inner.set('caller', more.get('caller') ?? undefined);
+        more.delete('caller');
+      }
       const varargs = args.slice(names.length);
-      if ((varargs.length > 0 && !used.has('varargs')) || (more.size > 0 && !used.has('kwargs')))
-        throw new Error(`macro '${macro.name}' got more values than it has parameters`);
-      inner.set('varargs', new Tuple(varargs));
-      inner.set('kwargs', more);
-      inner.set('caller', named.get('caller'));
-      for (const { name, value } of macro.parameters)
-        inner.set(name, given.has(name) || value === undefined ? given.get(name) : this.#evaluate(value, inner));
+      if (reads('kwargs')) inner.set('kwargs', more);
+      else if (more.size > 0) throw new Error(`${label} takes no value '${textOf([...more.keys()][0], this.#budget)}'`);
+      if (reads('varargs')) inner.set('varargs', new Tuple(varargs));
+      else if (varargs.length > 0) throw new Error(`${label} takes at most ${names.length} values, got ${args.length}`);
+      // In the default of a parameter those before it have their values, and those after it that are not given have none.
+      for (const { name, value } of missing) if (value !== undefined) inner.set(name, this.#evaluate(value, inner));
       return this.#output(macro.body, inner);
     };
-    const facts = { name: macro.name, arguments: new Tuple(names) };
-    const catches = {
-      catch_kwargs: used.has('kwargs'),
-      catch_varargs: used.has('varargs'),
-      caller: used.has('caller'),
-    };
-    return new Callable(macro.name, call, { ...facts, ...catches }, true);
+    const facts = { name: macro.name ?? null, arguments: new Tuple(names) };
+    const catches = { catch_kwargs: reads('kwargs'), catch_varargs: reads('varargs'), caller: used.has('caller') };
+    return new Callable(label, call, { ...facts, ...catches }, true);
   }
 
   #plain(node: Expression, scope: Scope): Value {

@@ -33,7 +33,8 @@ export type Target =
   | { readonly type: 'targets'; readonly targets: readonly Target[] };
 
 export interface MacroNode {
-  readonly name: string;
+  /** None for the body of a call block. */
+  readonly name: string | null;
   readonly parameters: readonly { readonly name: string; readonly value?: Expression }[];
   readonly body: readonly Statement[];
 }
@@ -64,6 +65,6 @@ export type Statement =
       readonly body: readonly Statement[];
       readonly otherwise: readonly Statement[];
     }
-  | { readonly type: 'macro'; readonly macro: MacroNode }
+  | { readonly type: 'macro'; readonly name: string; readonly macro: MacroNode }
   | { readonly type: 'callBlock'; readonly call: Expression & { readonly type: 'call' }; readonly caller: MacroNode }
   | { readonly type: 'break' | 'continue' };

@@ -107,8 +107,10 @@ class Parser {
         return this.#loop();
       case 'set':
         return this.#set();
-      case 'macro':
-        return { type: 'macro', macro: this.#macro(this.#expect('name'), 'endmacro') };
+      case 'macro': {
+        const macro = this.#expect('name');
+        return { type: 'macro', name: macro, macro: this.#macro(macro, 'endmacro') };
+      }
       case 'call': {
         const parameters = this.#is('operator', '(') ? this.#parameters() : [];
         const call = this.#unary();
@@ -116,7 +118,7 @@ class Parser {
         return {
           type: 'callBlock',
           call,
-          caller: { name: 'caller', parameters, body: this.#within(false, () => this.#blockBody('endcall')) },
+          caller: { name: null, parameters, body: this.#within(false, () => this.#blockBody('endcall')) },
         };
       }
       case 'filter':
@@ -209,6 +211,7 @@ class Parser {
       const value = this.#take('operator', '=') === undefined ? {} : { value: this.#expression() };
       if (!('value' in value) && parameters.at(-1)?.value !== undefined)
         this.#fail('a default, as the parameter before has');
+      if (parameters.some((each) => each.name === name)) throw new Error(`two parameters have the name '${name}'`);
       parameters.push({ name, ...value });
     }
     return parameters;
