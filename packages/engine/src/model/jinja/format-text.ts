@@ -1,7 +1,20 @@
 /** Python's two ways to write values into a text: `'%s' % value` and `'{}'.format(value)`. */
 import type { Budget } from './budget.js';
 import { floatText } from './python-text.js';
-import { isMap, isNumber, type Named, repr, Tuple, textLength, textOf, typeName, type Value } from './values.js';
+import {
+  exactFloat,
+  isList,
+  isMap,
+  isNumber,
+  type Named,
+  repr,
+  Sequence,
+  Tuple,
+  textLength,
+  textOf,
+  typeName,
+  type Value,
+} from './values.js';
 
 interface Spec {
   readonly fill: string;
@@ -24,11 +37,14 @@ function formatValue(value: Value, spec: string, budget: Budget): string {
   if (found === null) throw new Error(`invalid format '${spec}'`);
   const [, fill, align = '', sign = '', alternate = '', zero = '', width = '', group = '', precision, type = ''] =
     found;
+  const isText = typeof value === 'string';
+  if (isText && (sign + alternate + group !== '' || align === '='))
+    throw new Error(`the format '${spec}' of numbers does not fit a text`);
   return write(
     value,
     {
       fill: fill ?? (zero === '' ? ' ' : '0'),
-      align: align || (zero === '' ? '' : '='),
+      align: align || (zero === '' || isText ? '' : '='),
       sign,
       alternate: alternate !== '',
       width: Number(width),
@@ -45,44 +61,65 @@ function write(value: Value, spec: Spec, budget: Budget): string {
   if (typeof value === 'string') {
     if (!'s'.includes(spec.type)) throw new Error(`unknown format code '${spec.type}' for a text`);
     const text = spec.precision === undefined ? value : Array.from(value).slice(0, spec.precision).join('');
-    return padded('', text, { ...spec, align: spec.align === '=' ? '<' : spec.align || '<' });
+    return padded('', text, { ...spec, align: spec.align || '<' });
   }
   if (!isNumber(value)) throw new Error(`unsupported format for a value of type ${typeName(value)}`);
   if ((spec.precision ?? 0) > MOST_DIGITS) throw new Error(`expected at most ${MOST_DIGITS} digits`);
+  if (spec.group !== '' && !(spec.group === '_' ? GROUPED_BY_LINE : GROUPED_BY_COMMA).includes(spec.type))
+    throw new Error(`'${spec.group}' and '${spec.type}' do not fit in a format`);
   const number = typeof value === 'boolean' ? BigInt(value) : value;
   const isNegative = number < 0 || Object.is(number, -0);
   const sign = isNegative ? '-' : spec.sign === '-' ? '' : spec.sign;
   const size = typeof number === 'bigint' ? (number < 0n ? -number : number) : Math.abs(number);
-  const text = digits(size, spec);
-  return padded(sign, spec.group === '' ? text : grouped(text, spec.group), { ...spec, align: spec.align || '>' });
+  const text = typeof size === 'bigint' && 'dnxXobc'.includes(spec.type) ? whole(size, sign, spec) : real(size, spec);
+  const prefix = typeof size === 'bigint' && spec.alternate ? (PREFIXES[spec.type] ?? '') : '';
+  return padded(sign + prefix, spec.group === '' ? text : grouped(text, prefix.length + sign.length, spec), {
+    ...spec,
+    align: spec.align || '>',
+  });
 }
 
-function digits(size: bigint | number, { type, precision, alternate }: Spec): string {
-  if (typeof size === 'bigint' && 'dnxXobc'.includes(type)) {
-    if (precision !== undefined) throw new Error('no precision is allowed for a whole number');
-    if (type === 'c') return String.fromCodePoint(Number(size));
-    const base = { x: 16, X: 16, o: 8, b: 2 }[type] ?? 10;
-    const text = (alternate && base !== 10 ? `0${type}` : '') + size.toString(base);
-    return type === 'X' ? text.toUpperCase() : text;
+const GROUPED_BY_COMMA = 'defgEFG%';
+const GROUPED_BY_LINE = `${GROUPED_BY_COMMA}xXob`;
+const PREFIXES: Readonly<Record<string, string>> = { x: '0x', X: '0X', o: '0o', b: '0b' };
+const BASES: Readonly<Record<string, number>> = { x: 16, X: 16, o: 8, b: 2 };
+const LARGEST_CODE_POINT = 0x10ffff;
+
+function whole(size: bigint, sign: string, { type, precision, alternate, sign: asked }: Spec): string {
+  if (precision !== undefined) throw new Error('no precision is allowed for a whole number');
+  if (type === 'c') {
+    if (asked !== '' || alternate) throw new Error("no sign and no '#' are allowed for a character");
+    if (sign === '-' || size > LARGEST_CODE_POINT) throw new Error('the number is no character');
+    return String.fromCodePoint(Number(size));
   }
-  const float = Number(size);
-  if (!Number.isFinite(float)) return floatText(float);
-  switch (type.toLowerCase()) {
-    case 'f':
-      return fixed(float, precision ?? 6);
-    case '%':
-      return `${fixed(float * 100, precision ?? 6)}%`;
-    case 'e':
-      return exponential(float, precision ?? 6, type === 'E');
-    case 'g':
-    case 'n':
-      return general(float, precision ?? 6, alternate);
-    case '':
-      return precision === undefined ? floatText(float) : general(float, precision, alternate, 1);
-    default:
-      throw new Error(`unknown format code '${type}' for a number`);
-  }
+  const text = size.toString(BASES[type] ?? 10);
+  return type === 'X' ? text.toUpperCase() : text;
 }
+
+/** A number as a float. */
+function real(size: bigint | number, { type, precision, alternate }: Spec): string {
+  const float = exactFloat(size);
+  const text = (): string => {
+    if (!'eEfFgGn%'.includes(type)) throw new Error(`unknown format code '${type}' for a number`);
+    if (!Number.isFinite(float)) return floatText(float) + (type === '%' ? '%' : '');
+    switch (type.toLowerCase()) {
+      case 'f':
+        return fixed(float, precision ?? 6, alternate);
+      case '%':
+        return `${fixed(float * 100, precision ?? 6, alternate)}%`;
+      case 'e':
+        return exponential(float, precision ?? 6, alternate);
+      case '':
+        return precision === undefined ? shortest(float, alternate) : general(float, precision, alternate, 1);
+      default:
+        return general(float, precision ?? 6, alternate);
+    }
+  };
+  return type === type.toLowerCase() ? text() : text().toUpperCase();
+}
+
+const withPoint = (text: string) => (text.includes('.') ? text : text.replace(/(?=e|$)/, '.'));
+const shortest = (value: number, alternate: boolean) => (alternate ? withPoint(floatText(value)) : floatText(value));
 
 /** The most digits that JavaScript writes. */
 const MOST_WRITTEN = 100;
@@ -107,16 +144,21 @@ export const fixedText = (value: number, digits: number): string =>
 const exponentialText = (value: number, digits: number): string =>
   tiesToEven((most) => value.toExponential(most), digits);
 
-function fixed(value: number, digits: number): string {
-  if (value < 1e21) return fixedText(value, digits);
+function fixed(value: number, digits: number, alternate: boolean): string {
+  const text = value < 1e21 ? fixedText(value, digits) : large(value, digits);
+  return alternate ? withPoint(text) : text;
+}
+
+function large(value: number, digits: number): string {
+  if (!Number.isFinite(value)) return floatText(value);
   return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
 }
 
-function exponential(value: number, digits: number, isUpper: boolean): string {
+function exponential(value: number, digits: number, alternate: boolean): string {
   const [mantissa = '', power = '0'] = exponentialText(value, digits).split('e');
   const exponent = Number(power);
-  const text = `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
-  return isUpper ? text.toUpperCase() : text;
+  const sign = exponent < 0 ? '-' : '+';
+  return `${alternate ? withPoint(mantissa) : mantissa}e${sign}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
 function general(value: number, asked: number, keepZeros: boolean, less = 0): string {
@@ -124,23 +166,40 @@ function general(value: number, asked: number, keepZeros: boolean, less = 0): st
   const exponent = Number(exponentialText(value, precision - 1).split('e')[1]);
   const isFixed = exponent >= -4 && exponent < precision - less;
   const text = isFixed ? fixedText(value, precision - 1 - exponent) : exponential(value, precision - 1, false);
-  if (keepZeros) return text;
+  if (keepZeros) return withPoint(text);
   const [mantissa = '', power] = text.split('e');
   const short = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
   const whole = less > 0 && isFixed && !short.includes('.') ? `${short}.0` : short;
   return power === undefined ? whole : `${short}e${power}`;
 }
 
-const grouped = (text: string, mark: string) => {
-  const [whole = '', ...rest] = text.split('.');
-  return [whole.replace(/\B(?=(\d{3})+(?!\d))/g, mark), ...rest].join('.');
-};
+/** The digits before the point in groups. Zeros that fill the width are grouped as well. */
+function grouped(text: string, before: number, { group, type, align, fill, width }: Spec): string {
+  const isBased = type !== '' && 'xXob'.includes(type);
+  const end = isBased ? -1 : text.search(/\D/);
+  const digits = end < 0 ? text : text.slice(0, end);
+  const rest = text.slice(digits.length);
+  if (digits === '') return text;
+  const size = isBased ? 4 : 3;
+  const isFilled = align === '=' && fill === '0';
+  const groups: string[] = [];
+  let [left, missing] = [digits, isFilled ? width - before - rest.length : 0];
+  while (groups.length === 0 || left !== '' || missing > 0) {
+    if (groups.length > 0) missing--; // the mark between two groups
+    const length = Math.min(size, Math.max(left.length, missing, 1));
+    groups.unshift(left.slice(-length).padStart(length, '0'));
+    left = left.slice(0, -length);
+    missing -= length;
+  }
+  return groups.join(group) + rest;
+}
 
-function padded(sign: string, text: string, { align, fill, width }: Spec): string {
-  const missing = Math.max(0, width - textLength(sign + text));
-  if (align === '=') return sign + fill.repeat(missing) + text;
+/** @param head Signs, which stand before zeros that fill the width. */
+function padded(head: string, text: string, { align, fill, width }: Spec): string {
+  const missing = Math.max(0, width - textLength(head + text));
+  if (align === '=') return head + fill.repeat(missing) + text;
   const left = align === '<' ? 0 : align === '^' ? Math.floor(missing / 2) : missing;
-  return fill.repeat(left) + sign + text + fill.repeat(missing - left);
+  return fill.repeat(left) + head + text + fill.repeat(missing - left);
 }
 
 const PERCENT = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d*)(?:\.(\d*))?[hlL]?([\s\S]?)/g;
@@ -162,9 +221,13 @@ export function percent(format: string, value: Value, budget: Budget): string {
     const each = key !== undefined && isMap(value) ? value.get(key) : next();
     return budget.text(percentValue(each, type, flags, Number(width), precision, budget));
   });
-  if (used < values.length && !isMap(value)) throw new Error('not all values were used by the format');
+  if (used < values.length && !isSubscripted(value)) throw new Error('not all values were used by the format');
   return budget.text(text);
 }
+
+/** What Python takes for a mapping: such a value may stay unused. */
+const isSubscripted = (value: Value) =>
+  value === undefined || isMap(value) || isList(value) || (value instanceof Sequence && value.kind === 'range');
 
 function percentValue(
   value: Value,
@@ -175,6 +238,7 @@ function percentValue(
   budget: Budget,
 ): string {
   const isLeft = flags.includes('-');
+  budget.length(Math.max(width, Number(precision ?? 0)));
   const spec: Spec = {
     fill: flags.includes('0') && !isLeft ? '0' : ' ',
     align: isLeft ? '<' : flags.includes('0') ? '=' : '>',
@@ -190,12 +254,21 @@ function percentValue(
     const text = type === 'a' ? inAscii(shown) : shown;
     return write(text, { ...spec, type: 's', fill: ' ', align: isLeft ? '<' : '>' }, budget);
   }
-  if (type === 'c' && typeof value === 'string') return write(value, { ...spec, type: 's' }, budget);
+  if (type === 'c' && typeof value === 'string') {
+    if (textLength(value) !== 1) throw new Error('%c format: expected one character');
+    return write(value, { ...spec, type: 's', precision: undefined }, budget);
+  }
   if (!isNumber(value)) throw new Error(`%${type} format: a number is required, not ${typeName(value)}`);
-  if (!'diuxXoc'.includes(type)) return write(Number(value), spec, budget);
-  if (typeof value === 'number' && !'diu'.includes(type)) throw new Error(`%${type} format: an integer is required`);
-  const whole = typeof value === 'number' ? BigInt(Math.trunc(value)) : BigInt(value);
-  return write(whole, { ...spec, type: 'iu'.includes(type) ? 'd' : type, precision: undefined }, budget);
+  if ('eEfFgG'.includes(type)) return write(exactFloat(value), spec, budget);
+  if (!'diuxXoc'.includes(type)) throw new Error(`unsupported format character '${type}'`);
+  if (typeof value === 'number' && !('diu'.includes(type) && Number.isFinite(value)))
+    throw new Error(`%${type} format: an integer is required`);
+  const integer = typeof value === 'number' ? BigInt(Math.trunc(value)) : BigInt(value);
+  if (type === 'c') return write(integer, { ...spec, type, sign: '', alternate: false, precision: undefined }, budget);
+  const digits = (integer < 0n ? -integer : integer).toString(BASES[type] ?? 10).padStart(spec.precision ?? 0, '0');
+  const sign = integer < 0n ? '-' : spec.sign;
+  const prefix = spec.alternate ? (PREFIXES[type] ?? '') : '';
+  return padded(sign + prefix, type === 'X' ? digits.toUpperCase() : digits, spec);
 }
 
 /** Python's `ascii()`: other characters as `\\xe9`, `\\u20ac` and `\\U0001f600`. */

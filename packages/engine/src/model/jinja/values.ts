@@ -195,6 +195,13 @@ export function dictOf(entries: Iterable<readonly [Value, Value]>): Map<Value, V
 
 const numberOf = (value: bigint | number | boolean) => (typeof value === 'boolean' ? BigInt(value) : value);
 
+/** Python's `float(value)`. @throws Error for a whole number that is too large */
+export function exactFloat(value: bigint | number | boolean): number {
+  const float = Number(value);
+  if (typeof value === 'bigint' && !Number.isFinite(float)) throw new Error('the number is too large for a float');
+  return float;
+}
+
 /** Python's `==`. */
 export function equals(left: Value, right: Value, budget: Budget): boolean {
   budget.spend(1);
