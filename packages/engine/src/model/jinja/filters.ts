@@ -12,6 +12,7 @@ import {
   compare,
   equals,
   escaped,
+  exactFloat,
   isMap,
   isNumber,
   itemsOf,
@@ -121,21 +122,42 @@ const chunks = (items: readonly Value[], size: number): Value[][] => {
   return result;
 };
 
-function rounded(value: number, digits: number, method: string): number {
-  if (method === 'common') {
-    if (digits === 0 || !Number.isFinite(value)) return halfToEven(value);
-    if (digits > 0 && digits <= 100) return Object.is(value, -0) ? value : Number(fixedText(value, digits));
-    return halfToEven(value * 10 ** digits) / 10 ** digits;
-  }
-  const scale = 10 ** digits;
-  return (method === 'ceil' ? Math.ceil(value * scale) : Math.floor(value * scale)) / scale;
+/** Digits beyond which Python leaves a float as it is, and before which nothing of one is left. */
+const [MOST_DIGITS, LEAST_DIGITS] = [323, -308];
+
+/** Python's `round` of a float. */
+function rounded(value: number, digits: number): number {
+  if (!Number.isFinite(value) || digits > MOST_DIGITS) return value;
+  if (digits < LEAST_DIGITS) return 0 * value;
+  if (digits > 100) throw new Error('round: expected at most 100 digits');
+  if (digits > 0) return Object.is(value, -0) ? value : Number(fixedText(value, digits));
+  if (digits === 0) return halfToEven(value);
+  // Tens of a number with a fraction: a half and a bit more than a half must differ.
+  const size = Math.abs(value);
+  const tens = wholeRounded(BigInt(Math.trunc(size)) * 2n + (Number.isInteger(size) ? 0n : 1n), digits, 2n);
+  const result = Number(tens / 2n);
+  if (!Number.isFinite(result)) throw new Error('round: the result is too large');
+  return value < 0 || Object.is(value, -0) ? -result : result;
 }
 
-/** A whole number, rounded to tens if `digits` is -1. */
-function wholeRounded(value: bigint, digits: number): bigint {
+/** jinja2's `round` with the methods `ceil` and `floor`. */
+function roundedOutward(value: bigint | number, digits: number, method: 'ceil' | 'floor', budget: Budget): number {
+  const whole = (scaled: number): bigint => {
+    if (!Number.isFinite(scaled)) throw new Error('round: the number is too large');
+    return BigInt(Math[method](scaled));
+  };
+  if (digits < 0)
+    return Number(calculate('/', whole(exactFloat(value) * Number(`1e${digits}`)), Number(`1e${digits}`), budget));
+  const unit = calculate('**', 10n, BigInt(digits), budget);
+  const scaled = calculate('*', value, unit, budget);
+  return Number(calculate('/', typeof scaled === 'bigint' ? scaled : whole(Number(scaled)), unit, budget));
+}
+
+/** A whole number of halves, thirds ... of `unit`, rounded to tens if `digits` is -1. */
+function wholeRounded(value: bigint, digits: number, parts = 1n): bigint {
   if (digits >= 0) return value;
-  if (digits < -100) return 0n;
-  const unit = 10n ** BigInt(-digits);
+  if (digits < -4300) return 0n;
+  const unit = parts * 10n ** BigInt(-digits);
   const rest = ((value % unit) + unit) % unit;
   const floor = value - rest;
   const isUp = 2n * rest > unit || (2n * rest === unit && (floor / unit) % 2n !== 0n);
@@ -148,18 +170,28 @@ function halfToEven(value: number): number {
   return rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor;
 }
 
-/** Python's `int` and `float` of a text; undefined if it is no number. */
+/** Digits of Python's whole numbers, with single lines between them. */
+const DIGITS = /^([-+]?)(0[xobXOB]_?)?([\da-zA-Z]+(?:_[\da-zA-Z]+)*)$/;
+const BASES: Readonly<Record<string, number>> = { x: 16, o: 8, b: 2 };
+const MOST_DECIMALS = 4300;
+
+/** Python's `int(text, base)`; undefined if it is no number. */
 function parsedInteger(value: string, base: number): bigint | undefined {
-  const trimmed = asciiDigits(strip(value, 'both')).replace(/(?<=\w)_(?=\w)/g, '');
-  const [, sign = '', digits = ''] = /^([-+]?)(\w+)$/.exec(trimmed) ?? [];
-  const prefix = { 2: '0b', 8: '0o', 16: '0x' }[base] ?? '';
-  const bare = prefix !== '' && digits.toLowerCase().startsWith(prefix) ? digits.slice(2) : digits;
-  const pattern = { 2: /^[01]+$/, 8: /^[0-7]+$/, 16: /^[\da-f]+$/i }[base] ?? /^\d+$/;
-  if (bare.length > 4300 || !pattern.test(bare)) return undefined;
-  const size = BigInt(prefix + bare);
+  const trimmed = asciiDigits(strip(value, 'both'));
+  const [, sign, prefix = '', behind = ''] = DIGITS.exec(trimmed) ?? [];
+  if (sign === undefined || base < 0 || base === 1 || base > 36) return undefined;
+  const named = BASES[prefix.charAt(1).toLowerCase()];
+  const hasPrefix = named !== undefined && (base === 0 || base === named);
+  const digits = ((hasPrefix ? '' : prefix) + behind).replaceAll('_', '');
+  const radix = base === 0 ? (named ?? 10) : base;
+  if (digits.length > MOST_DECIMALS || (base === 0 && named === undefined && /^0+[1-9]/.test(digits))) return undefined;
+  const numbers = Array.from(digits, (digit) => Number.parseInt(digit, 36));
+  if (!numbers.every((number) => number < radix)) return undefined;
+  const size = numbers.reduce((sum, number) => sum * BigInt(radix) + BigInt(number), 0n);
   return sign === '-' ? -size : size;
 }
 
+/** Python's `float(text)`; undefined if it is no number. */
 function parsedFloat(value: string): number | undefined {
   const trimmed = asciiDigits(strip(value, 'both')).replace(/(?<=\d)_(?=\d)/g, '');
   if (/^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(trimmed)) return Number(trimmed);
@@ -217,7 +249,7 @@ export const filters: Readonly<Record<string, Filter>> = {
     (value) => {
       if (!isNumber(value)) throw new Error(`bad operand type for abs(): '${typeName(value)}'`);
       const number = typeof value === 'boolean' ? BigInt(value) : value;
-      return number < 0 ? -number : number;
+      return number < 0 || Object.is(number, -0) ? -number : number;
     },
   ],
   attr: [
@@ -290,7 +322,7 @@ export const filters: Readonly<Record<string, Filter>> = {
     (value, { args }) => {
       const otherwise = args.has('default') ? args.get('default') : 0;
       if (value === undefined) throw new Error('float: the value is undefined');
-      if (isNumber(value)) return Number(value);
+      if (isNumber(value)) return exactFloat(value);
       return (typeof value === 'string' ? parsedFloat(value) : undefined) ?? otherwise;
     },
   ],
@@ -332,7 +364,9 @@ export const filters: Readonly<Record<string, Filter>> = {
     (value, { args }) => {
       const otherwise = args.has('default') ? args.get('default') : 0n;
       if (value === undefined) throw new Error('int: the value is undefined');
-      if (typeof value === 'number') return Number.isFinite(value) ? BigInt(Math.trunc(value)) : otherwise;
+      if (Math.abs(Number(value)) === Infinity && typeof value === 'number')
+        throw new Error('int: the number is infinite');
+      if (typeof value === 'number') return Number.isNaN(value) ? otherwise : BigInt(Math.trunc(value));
       if (isNumber(value)) return BigInt(value);
       if (typeof value !== 'string') return otherwise;
       const float = parsedFloat(value);
@@ -409,13 +443,14 @@ export const filters: Readonly<Record<string, Filter>> = {
   ],
   round: [
     ['precision', 'method'],
-    (value, { args }) => {
+    (value, { args, budget }) => {
       const method = args.text('method', 'common');
       if (!['common', 'ceil', 'floor'].includes(method)) throw new Error('method must be common, ceil or floor');
       if (!isNumber(value)) throw new Error(`round: expected a number, got ${typeName(value)}`);
       const digits = args.integer('precision', 0);
-      if (typeof value !== 'number' && method === 'common') return wholeRounded(BigInt(value), digits);
-      return rounded(Number(value), digits, method);
+      const number = typeof value === 'boolean' ? BigInt(value) : value;
+      if (method !== 'common') return roundedOutward(number, digits, method === 'ceil' ? 'ceil' : 'floor', budget);
+      return typeof number === 'bigint' ? wholeRounded(number, digits) : rounded(number, digits);
     },
   ],
   safe: [[], (value, call) => new Markup(text(value, call))],

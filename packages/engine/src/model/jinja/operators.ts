@@ -4,6 +4,7 @@ import { percent } from './format-text.js';
 import {
   equals,
   escaped,
+  exactFloat,
   isList,
   isMap,
   isNumber,
@@ -80,10 +81,35 @@ function arithmetic(
 ): Value {
   const [left, right] = [typeof a === 'boolean' ? BigInt(a) : a, typeof b === 'boolean' ? BigInt(b) : b];
   if (['/', '//', '%'].includes(operator) && Number(right) === 0) throw new Error('division by zero');
-  if (operator === '/') return Number(left) / Number(right);
-  if (typeof left === 'bigint' && typeof right === 'bigint' && !(operator === '**' && right < 0n))
-    return budget.integer(integers(operator, left, right, budget));
-  return floats(operator, Number(left), Number(right));
+  if (typeof left === 'bigint' && typeof right === 'bigint') {
+    if (operator === '/') return quotient(left, right);
+    if (operator !== '**' || right >= 0n) return budget.integer(integers(operator, left, right, budget));
+    if (left === 0n) throw new Error('0 cannot be raised to a negative power');
+    return quotient(1n, power(left, -right, budget));
+  }
+  return floats(operator, exactFloat(left), exactFloat(right), budget);
+}
+
+const bits = (value: bigint) => value.toString(2).length;
+const EXACT = BigInt(Number.MAX_SAFE_INTEGER);
+const isExact = (value: bigint) => value <= EXACT && value >= -EXACT;
+/** More bits than a float has, so that rounding sees on which side of a half the rest lies. */
+const QUOTIENT_BITS = 66;
+
+/** Whole numbers divided, rounded once. @throws Error for a result that is too large */
+export function quotient(left: bigint, right: bigint): number {
+  if (right === 0n) throw new Error('division by zero');
+  if (isExact(left) && isExact(right)) return Number(left) / Number(right);
+  const isNegative = left < 0n !== right < 0n;
+  const [above, below] = [left < 0n ? -left : left, right < 0n ? -right : right];
+  const shift = Math.max(0, QUOTIENT_BITS - (bits(above) - bits(below)));
+  const shifted = above << BigInt(shift);
+  const whole = shifted / below;
+  const size = Number(shifted % below === 0n ? whole : whole | 1n);
+  const half = Math.floor(shift / 2);
+  const value = size * 2 ** -half * 2 ** -(shift - half);
+  if (!Number.isFinite(value)) throw new Error('the result is too large for a float');
+  return isNegative ? -value : value;
 }
 
 function integers(operator: string, left: bigint, right: bigint, budget: Budget): bigint {
@@ -111,12 +137,7 @@ function power(base: bigint, exponent: bigint, budget: Budget): bigint {
   return base ** exponent;
 }
 
-function floats(operator: string, left: number, right: number): number {
-  const rest = () => {
-    const remainder = left % right;
-    if (remainder === 0) return right < 0 ? -0 : 0;
-    return remainder < 0 !== right < 0 ? remainder + right : remainder;
-  };
+function floats(operator: string, left: number, right: number, budget: Budget): number {
   switch (operator) {
     case '+':
       return left + right;
@@ -124,16 +145,53 @@ function floats(operator: string, left: number, right: number): number {
       return left - right;
     case '*':
       return left * right;
+    case '/':
+      return left / right;
     case '%':
-      return rest();
+      return divided(left, right)[1];
     case '//':
-      return Math.floor((left - rest()) / right);
+      return divided(left, right)[0];
     default:
-      if (left < 0 && !Number.isInteger(right)) throw new Error('a complex number is not supported');
-      if (!Number.isFinite(left ** right) && Number.isFinite(left) && Number.isFinite(right))
-        throw new Error('the result is too large');
-      return left ** right;
+      return floatPower(left, right, budget);
   }
+}
+
+/** Python's `divmod` of floats. */
+function divided(left: number, right: number): readonly [whole: number, rest: number] {
+  let rest = left % right;
+  let whole = (left - rest) / right;
+  if (rest === 0) rest = right < 0 ? -0 : 0;
+  else if (rest < 0 !== right < 0) {
+    rest += right;
+    whole--;
+  }
+  if (whole === 0) return [left / right < 0 || Object.is(left / right, -0) ? -0 : 0, rest];
+  const floor = Math.floor(whole);
+  return [whole - floor > 0.5 ? floor + 1 : floor, rest];
+}
+
+/** @throws Error for exponents of which JavaScript and Python's C library have different powers */
+function floatPower(left: number, right: number, budget: Budget): number {
+  if (left === 0 && right < 0) throw new Error('0.0 cannot be raised to a negative power');
+  if (left === 0 || left === 1 || right === 0 || right === 1 || !Number.isFinite(left) || !Number.isFinite(right))
+    return Math.abs(left) === 1 ? 1 : left ** right;
+  if (left > 0 && right === 0.5) return Math.sqrt(left);
+  if (!Number.isInteger(right)) throw new Error('drmas does not play ** with a fraction as exponent');
+  // A float is a whole number over a power of two: its powers are computed exactly and rounded once.
+  const [above, below] = fraction(left);
+  const exponent = BigInt(Math.abs(right));
+  const [top, bottom] = [power(above, exponent, budget), power(below, exponent, budget)];
+  return right < 0 ? quotient(bottom, top) : quotient(top, bottom);
+}
+
+/** A finite float as a fraction. */
+function fraction(value: number): readonly [bigint, bigint] {
+  let [whole, below] = [value, 1n];
+  while (!Number.isInteger(whole)) {
+    whole *= 2;
+    below *= 2n;
+  }
+  return [BigInt(whole), below];
 }
 
 /** Python's `in`. @throws Error for a value that contains nothing */
