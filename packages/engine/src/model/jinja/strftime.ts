@@ -68,23 +68,50 @@ const codes: Readonly<Record<string, (date: Date) => string>> = {
   '%': () => '%',
 };
 
-/** A code has flags and a width of the GNU library: `%-d` is a day without its zero. */
-const CODE = /%([-_0^#]*)(\d{0,2})([EO]?)([a-zA-Z%])/g;
+/** The codes that Python's C library reads behind the modifiers E and O. */
+const WITH: Readonly<Record<string, string>> = {
+  E: 'cnprstuxyzCPRTXYZ%',
+  O: 'bdeghjklmnprstuwyzBCGHIMPRSTUVWZ%',
+};
+/** Codes for which the flag # changes the case: to capitals, but `%#p` to small letters. */
+const CASED = 'aAbBhpZ';
+const NUMBERS = 'CdegGHIjklmMSuUVwWyY';
+const PADDED_WITH_SPACES = 'ekl';
+const WIDEST = 1000;
 
-/** A date in a format; a code that Python's C library does not know stays as it is. */
+/** A code has flags and a width of the GNU library: `%-d` is a day without its zero. */
+const CODE = /%([-_0^#]*)(\d*)([EO]?)([\s\S]?)/g;
+
+/**
+ * A date in a format; a code that Python's C library does not know stays as it is.
+ * @throws Error for such a code with a width or a flag that changes it
+ */
 export function strftime(format: string, date: Date): string {
-  return format.replace(CODE, (all, flags: string, width: string, _alternative: string, letter: string) => {
-    const plain = codes[letter]?.(date);
-    if (plain === undefined) return all;
-    let text = plain;
-    const isNumeric = /^[ 0]*\d+$/.test(text);
-    if (flags.includes('-') && isNumeric) text = text.replace(/^[ 0]+(?=\d)/, '');
-    if (flags.includes('_') && isNumeric) text = text.replace(/^0+(?=\d)/, (zeros) => ' '.repeat(zeros.length));
-    if (flags.includes('0') && isNumeric) text = text.replaceAll(' ', '0');
-    if (flags.includes('^')) text = text.toUpperCase();
-    if (flags.includes('#')) text = letter === 'p' ? text.toLowerCase() : text.toUpperCase();
-    if (width === '') return text;
-    const fill = (isNumeric && !flags.includes('_')) || flags.includes('0') ? '0' : ' ';
-    return text.padStart(Number(width), fill);
+  return format.replace(CODE, (all, flags: string, width: string, modifier: string, letter: string) => {
+    const hasParts = flags + width + modifier !== '';
+    const write = codes[letter];
+    const isKnown = write !== undefined && (modifier === '' || WITH[modifier]?.includes(letter) === true);
+    if (!isKnown || (letter === 'f' && hasParts)) {
+      if (width !== '' || flags.includes('^')) throw new Error(`strftime_now: drmas does not write '${all}'`);
+      return all;
+    }
+    if (letter === 'z') return '';
+    if (Number(width) > WIDEST) throw new Error(`strftime_now: expected a width of at most ${WIDEST} in '${all}'`);
+    return filled(write(date), letter, flags, Number(width));
   });
+}
+
+/** The text of a code with its flags, in its width. */
+function filled(plain: string, letter: string, flags: string, width: number): string {
+  const isNumber = NUMBERS.includes(letter);
+  const [own = isNumber && !PADDED_WITH_SPACES.includes(letter) ? '0' : ' '] = flags.match(/[-_0](?=[^-_0]*$)/) ?? [];
+  let text = plain;
+  if (isNumber) {
+    const digits = text.replace(/^[ 0]+(?=\d)/, '');
+    text = own === '-' ? digits : digits.padStart(text.length, own === '0' ? '0' : ' ');
+  }
+  const isChanged = flags.includes('#') && CASED.includes(letter);
+  if (isChanged && letter === 'p') text = text.toLowerCase();
+  else if ((flags.includes('^') && letter !== 'P') || isChanged) text = text.toUpperCase();
+  return text.padStart(width, own === '0' ? '0' : ' ');
 }
