@@ -1,7 +1,7 @@
 /** JSON as Python reads and writes it: whole numbers of any size, `5.0` beside `5`, and keys in their order. */
 import type { Budget } from './budget.js';
 import { floatText } from './python-text.js';
-import { isList, isMap, Tuple, truthy, typeName, type Value } from './values.js';
+import { compare, isList, isMap, Tuple, truthy, typeName, type Value } from './values.js';
 
 const TOKEN = /[ \t\n\r]*(?:("(?:[^"\\]|\\.)*")|(-?\d+)(\.\d+)?([eE][+-]?\d+)?|(true|false|null)|([{}[\],:]))/y;
 
@@ -51,12 +51,13 @@ interface Style {
 /** The settings of `json.dumps` as the filter `tojson` of transformers takes them. */
 export function jsonStyle(values: (name: string) => Value): Style {
   const indent = values('indent');
-  const space = typeof indent === 'bigint' ? ' '.repeat(Math.max(0, Number(indent))) : indent;
+  const isNumber = typeof indent === 'bigint' || typeof indent === 'boolean';
+  const space = isNumber ? ' '.repeat(Math.max(0, Number(indent))) : indent;
   if (space !== undefined && space !== null && typeof space !== 'string')
     throw new Error(`tojson(indent=...): expected a number or a text, got ${typeName(indent)}`);
   const separators = values('separators');
   const [item, colon] = separators instanceof Tuple ? separators.items : isList(separators) ? separators : [];
-  if (truthy(separators) && (typeof item !== 'string' || typeof colon !== 'string'))
+  if (separators !== undefined && separators !== null && (typeof item !== 'string' || typeof colon !== 'string'))
     throw new Error('tojson(separators=...): expected two texts');
   return {
     ascii: truthy(values('ensure_ascii')),
@@ -90,21 +91,13 @@ export function writeJson(value: Value, style: Style, budget: Budget, depth = 0)
     );
   }
   if (!isMap(items)) throw new Error(`Object of type ${typeName(value)} is not JSON serializable`);
-  const entries = style.sorted ? sortedEntries(items) : [...items];
+  const entries = [...items];
+  if (style.sorted) entries.sort(([a], [b]) => compare(a, b, budget));
   const parts = entries.map(([key, item]) => {
     const name = budget.text(jsonString(keyText(key), style.ascii));
     return name + style.colon + writeJson(item, style, budget, depth + 1);
   });
   return block('{', parts, '}');
-}
-
-function sortedEntries(map: ReadonlyMap<Value, Value>): [Value, Value][] {
-  const byKey = ([a]: [Value, Value], [b]: [Value, Value]) => {
-    if (typeof a !== typeof b || (typeof a !== 'string' && typeof a !== 'bigint') || b === null || b === undefined)
-      throw new Error('tojson(sort_keys=true): expected keys of one type');
-    return a < b ? -1 : 1;
-  };
-  return [...map].sort(byKey);
 }
 
 function keyText(key: Value): string {
@@ -119,11 +112,9 @@ function jsonFloat(value: number): string {
   return Number.isFinite(value) ? floatText(value) : value > 0 ? 'Infinity' : '-Infinity';
 }
 
-/** `JSON.stringify` escapes as `json.dumps(ensure_ascii=False)` does. */
+/** A text as `json.dumps` writes it. Without `ascii` it leaves halves of surrogate pairs, which `JSON.stringify` escapes. */
 function jsonString(text: string, ascii: boolean): string {
-  const json = JSON.stringify(text);
-  if (!ascii) return json;
-  return json.replace(/[\x7f-\uffff]/g, (unit) =>
-    unit === '\x7f' ? unit : `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  if (!ascii) return `"${text.replace(/[^\ud800-\udfff]+/gu, (part) => JSON.stringify(part).slice(1, -1))}"`;
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(text).replace(/[\x7f-\uffff]/g, escaped);
 }
