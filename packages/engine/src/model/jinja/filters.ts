@@ -53,32 +53,34 @@ const lower = (value: Value): Value => (typeof value === 'string' ? value.toLowe
 const list = (value: Value, { budget }: Call) => iterate(value, budget);
 const text = (value: Value, { budget }: Call) => budget.text(textOf(value, budget));
 
-/** `value` reached by `a.b.0`; a number is an index. */
-function reach(value: Value, path: Value, host: Host): Value {
-  if (path === undefined || path === null) return value;
-  if (typeof path !== 'string') return host.item(value, path);
+/** `value` reached by `a.b.0`; a number is an index. A default stands for each part that is undefined; None is none. */
+function reach(value: Value, path: Value, host: Host, otherwise?: Value): Value {
+  if (path === null) return value;
+  const names = typeof path === 'string' ? path.split('.') : [path];
   let reached = value;
-  for (const name of path.split('.')) reached = host.item(reached, /^\d+$/.test(name) ? BigInt(name) : name);
+  for (const name of names) {
+    reached = host.item(reached, typeof name === 'string' && /^\d+$/.test(name) ? BigInt(name) : name);
+    if (reached === undefined) reached = otherwise ?? undefined;
+  }
   return reached;
 }
 
-const orElse = (value: Value, otherwise: Value) => (value === undefined ? (otherwise ?? undefined) : value);
-
-/** The attribute, or the default if it is undefined. None is a value, and no default. */
-const reachOr = (value: Value, path: Value, otherwise: Value, host: Host) =>
-  orElse(reach(value, path, host), otherwise);
-
 /** How a filter compares entries: by an attribute, and without regard to capitals. */
 function keyFor({ args, host }: Call): (value: Value) => Value {
-  const attribute = args.get('attribute');
+  const attribute = args.has('attribute') ? args.get('attribute') : null;
   const isSensitive = truthy(args.get('case_sensitive'));
-  const paths = typeof attribute === 'string' && attribute.includes(',') ? attribute.split(',') : undefined;
-  const key = (value: Value, path: Value) => {
-    const reached = reach(value, path, host);
+  return (value) => {
+    const reached = reach(value, attribute, host, args.get('default'));
     return isSensitive ? reached : lower(reached);
   };
-  if (paths === undefined) return (value) => key(value, attribute);
-  return (value) => paths.map((path) => key(value, path));
+}
+
+/** The keys by which `sort` compares: its attributes are separated by commas. */
+function keysFor({ args, host }: Call): (value: Value) => Value[] {
+  const attribute = args.get('attribute') ?? null;
+  const paths = typeof attribute === 'string' ? attribute.split(',') : [attribute];
+  const isSensitive = truthy(args.get('case_sensitive'));
+  return (value) => paths.map((path) => (isSensitive ? reach(value, path, host) : lower(reach(value, path, host))));
 }
 
 function sorted(items: readonly Value[], key: (value: Value) => Value, isReverse: boolean, budget: Budget): Value[] {
@@ -339,15 +341,15 @@ export const filters: Readonly<Record<string, Filter>> = {
   groupby: [
     ['attribute', 'default', 'case_sensitive'],
     (value, call) => {
+      if (!call.args.has('attribute')) throw new Error('groupby: an attribute is missing');
       const key = keyFor(call);
-      const otherwise = call.args.get('default') ?? undefined; // as in Python, None is no default
-      const given = (item: Value) => orElse(key(item), otherwise);
+      const [attribute, otherwise] = [call.args.get('attribute'), call.args.get('default')];
       const groups: [Value, Value, Value[]][] = [];
-      for (const item of sorted(list(value, call), given, false, call.budget)) {
+      for (const item of sorted(list(value, call), key, false, call.budget)) {
         const last = groups.at(-1);
-        const shown = reachOr(item, call.args.get('attribute'), otherwise, call.host);
-        if (last !== undefined && equals(last[0], given(item), call.budget)) last[2].push(item);
-        else groups.push([given(item), shown, [item]]);
+        const own = key(item);
+        if (last !== undefined && equals(last[0], own, call.budget)) last[2].push(item);
+        else groups.push([own, reach(item, attribute, call.host, otherwise), [item]]);
       }
       return groups.map(([, shown, items]) => new Group(shown, items));
     },
@@ -389,7 +391,9 @@ export const filters: Readonly<Record<string, Filter>> = {
   join: [
     ['d', 'attribute'],
     (value, call) => {
-      const texts = list(value, call).map((item) => text(reach(item, call.args.get('attribute'), call.host), call));
+      const texts = list(value, call).map((item) =>
+        text(reach(item, call.args.get('attribute') ?? null, call.host), call),
+      );
       const separator = call.args.has('d') ? text(call.args.get('d'), call) : '';
       call.budget.length(texts.reduce((sum, each) => sum + each.length + separator.length, 0));
       return texts.join(separator);
@@ -409,15 +413,14 @@ export const filters: Readonly<Record<string, Filter>> = {
   map: [
     [],
     (value, { args, host, budget }) => {
-      const {
-        rest: [name, ...more],
-        restNamed,
-      } = args;
-      const attribute = restNamed.get('attribute');
-      const otherwise = restNamed.get('default');
+      const [name, ...more] = args.rest;
+      const named = args.restNamed;
+      if (args.rest.length === 0 && !named.has('attribute')) throw new Error('map: a filter is missing');
+      const odd = [...named.keys()].find((each) => each !== 'attribute' && each !== 'default');
+      if (args.rest.length === 0 && odd !== undefined) throw new Error(`map: got an unexpected value for '${odd}'`);
       const items = iterate(truthy(value) ? value : [], budget).map((item) => {
-        if (name === undefined) return reachOr(item, attribute, otherwise, host);
-        return host.filter(String(name), item, more, restNamed);
+        if (args.rest.length === 0) return reach(item, named.get('attribute'), host, named.get('default'));
+        return host.filter(String(name), item, more, named);
       });
       return new Sequence('generator', items);
     },
@@ -476,9 +479,8 @@ export const filters: Readonly<Record<string, Filter>> = {
   sort: [
     ['reverse', 'case_sensitive', 'attribute'],
     (value, call) => {
-      const key = keyFor(call);
       // Python compares lists of keys, so two that are undefined are equal.
-      return sorted(list(value, call), (item) => [key(item)], truthy(call.args.get('reverse')), call.budget);
+      return sorted(list(value, call), keysFor(call), truthy(call.args.get('reverse')), call.budget);
     },
   ],
   string: [[], (value, call) => text(value, call)],
@@ -488,7 +490,7 @@ export const filters: Readonly<Record<string, Filter>> = {
     (value, call) => {
       let total: Value = call.args.has('start') ? call.args.get('start') : 0n;
       for (const item of list(value, call))
-        total = calculate('+', total, reach(item, call.args.get('attribute'), call.host), call.budget);
+        total = calculate('+', total, reach(item, call.args.get('attribute') ?? null, call.host), call.budget);
       return total;
     },
   ],
