@@ -357,7 +357,6 @@ class Parser {
       case 'int':
         return { type: 'constant', value: BigInt(token.text) };
       case 'float':
-        if (!Number.isFinite(Number(token.text))) throw new Error(`the number ${token.text} is too large for a float`);
         return { type: 'constant', value: Number(token.text) };
       default:
     }
