@@ -139,9 +139,15 @@ const levers: readonly {
 ];
 const leverName = ({ path, more = [] }: (typeof levers)[number]) => [path, more[0] ?? ''].join(' ').trim();
 
+/** The choice of an estimator, and the settings that it needs. */
+function chosenEstimator(type: string): string[] {
+  const chosen = [`advantage.type=${type}`];
+  return [...chosen, ...needs({ path: '', chosen, values: [] })];
+}
+
 /** Each estimator, for each score of an episode that it can have. */
 const estimators = standard.estimators.flatMap(({ type, schema }) => {
-  const chosen = [`advantage.type=${type}`, ...needs({ path: '', chosen: [`advantage.type=${type}`], values: [] })];
+  const chosen = chosenEstimator(type);
   const scores = 'episodeScore' in schema.shape ? ['mean', 'outcome+penalties', 'outcome', 'first'] : [undefined];
   return scores.map((score) => ({
     name: [type, score].join(' ').trim(),
@@ -189,7 +195,7 @@ describe('numbers beside the loss change what is learnt under each loss', () => 
   ];
   const losses = standard.losses.map(({ type, weighsDemonstrations }) => ({
     type,
-    chosen: [`loss.type=${type}`, ...(weighsDemonstrations === true ? ['advantage.type=rejection'] : [])],
+    chosen: [`loss.type=${type}`, ...(weighsDemonstrations === true ? chosenEstimator('rejection') : [])],
   }));
 
   it.each(losses)('$type', { tags: 'verify' }, async ({ chosen }) => {
