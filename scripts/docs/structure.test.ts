@@ -139,12 +139,15 @@ describe('the README', () => {
     const plain = text.replaceAll(/\s+/g, ' ');
     expect(plain).toContain(`ends at ${Number(grpo).toFixed(0)} %.`);
     expect(plain).toContain(`ends at ${Number(drmas).toFixed(0)} %.`);
-    const percents = ['start', 'score'].map((token) => {
-      const quoted = new RegExp(`\\{\\{${token}:own-rates-runs/own-rates/drmas-at-0\\.001\\}\\} -->([\\d.]+) %`);
+    const named = plain.replaceAll(/\]\(.*?\)/g, ']');
+    const [start, end, shared] = ['start:drmas', 'score:drmas', 'score:grpo'].map((score) => {
+      const token = `${score.replace(':', ':own-rates-runs/own-rates/')}-at-0\\.001`;
+      const quoted = new RegExp(`\\{\\{${token}\\}\\} -->([\\d.]+) %`);
       return Number(quoted.exec(readPage('docs/real-models.md'))?.[1]).toFixed(0);
     });
-    expect(plain).toContain(`Twenty runs took the pretrained SmolLM2-135M [from ${percents.join(' to ')} %]`);
-    const named = plain.replaceAll(/\]\(.*?\)/g, ']');
+    expect(named).toContain(
+      `Twenty runs took the pretrained SmolLM2-135M [from ${start} to ${end} %], or ${shared} % under GRPO.`,
+    );
     const findings = readPage('docs/findings.md').replaceAll(/\s+/g, ' ');
     const [, points, low, high, pairs] =
       /- Dr\. MAS minus GRPO: \+([\d.]+) \[\+([\d.]+), \+([\d.]+)\] points, (\d+) pairs/.exec(findings) ?? [];
@@ -152,11 +155,16 @@ describe('the README', () => {
     const [, best, ...interval] =
       /at 0\.001, the best rate of both, \+([\d.]+) \[([-+][\d.]+), \+([\d.]+)\]/.exec(findings) ?? [];
     expect(named).toContain(`; ${best} [${interval.join(', ')}] at the best rate of both)`);
-    const [, shared, least, most, seeds] =
+    const [, unbuilt, least, most, seeds] =
       /reward\. They learnt .*?- Dr\. MAS minus GRPO, each at its own rate: (-[\d.]+) \[(-[\d.]+), \+([\d.]+)\] points, (\d+) pairs/.exec(
         findings,
       ) ?? [];
-    expect(named).toContain(`[often as good]: on that model ${shared} [${least}, ${most}] (${seeds} pairs).`);
+    const [, largest, ...ends] =
+      /reward\. They learnt .*? Dr\. MAS minus GRPO is \+([\d.]+) \[\+([\d.]+), \+([\d.]+)\]/.exec(findings) ?? [];
+    expect(named).toContain(
+      `[often as good]: on that model ${unbuilt} [${least}, ${most}] (${seeds} pairs, own rates; ` +
+        `${largest} [${ends.join(', ')}] at the largest rate, unadjusted).`,
+    );
   });
 });
 
