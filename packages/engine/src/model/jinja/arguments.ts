@@ -39,6 +39,12 @@ export class Arguments {
     return this.#values.get(name);
   }
 
+  /** @throws Error if the value is missing */
+  required(name: string): Value {
+    if (!this.has(name)) throw new Error(`${this.#function}() expected a value for '${name}'`);
+    return this.get(name);
+  }
+
   #refuse(name: string, expected: string): never {
     throw new Error(`${this.#function}(): expected ${expected} as ${name}, got ${typeName(this.get(name))}`);
   }
@@ -52,6 +58,11 @@ export class Arguments {
   /** A text that may be missing or None. */
   optionalText(name: string): string | undefined {
     return this.get(name) === null || !this.has(name) ? undefined : this.text(name);
+  }
+
+  /** A truth value that may be missing. As in Python it can be a whole number. */
+  flag(name: string): boolean {
+    return this.integer(name, this.get(name) === null ? undefined : 0) !== 0;
   }
 
   /** A whole number that a number of JavaScript can hold. */

@@ -294,7 +294,8 @@ export const filters: Readonly<Record<string, Filter>> = {
     ['case_sensitive', 'by', 'reverse'],
     (value, { args, budget }) => {
       if (!isMap(value)) throw new Error(`dictsort: expected a dict, got ${typeName(value)}`);
-      const by = args.text('by', 'key') === 'key' ? 0 : 1;
+      const by = ['key', 'value'].indexOf(args.text('by', 'key'));
+      if (by < 0) throw new Error("dictsort: expected 'key' or 'value' as by");
       const isSensitive = truthy(args.get('case_sensitive'));
       const key = (item: Value) => {
         const each = item instanceof Tuple ? item.items[by] : undefined;
@@ -303,7 +304,7 @@ export const filters: Readonly<Record<string, Filter>> = {
       return sorted(
         [...value].map((entry) => new Tuple(entry)),
         key,
-        truthy(args.get('reverse')),
+        args.flag('reverse'),
         budget,
       );
     },
@@ -480,11 +481,11 @@ export const filters: Readonly<Record<string, Filter>> = {
     ['reverse', 'case_sensitive', 'attribute'],
     (value, call) => {
       // Python compares lists of keys, so two that are undefined are equal.
-      return sorted(list(value, call), keysFor(call), truthy(call.args.get('reverse')), call.budget);
+      return sorted(list(value, call), keysFor(call), call.args.flag('reverse'), call.budget);
     },
   ],
   string: [[], (value, call) => text(value, call)],
-  striptags: [[], (value, call) => new Markup(call.budget.text(withoutTags(text(value, call))))],
+  striptags: [[], (value, call) => call.budget.text(withoutTags(text(value, call)))],
   sum: [
     ['attribute', 'start'],
     (value, call) => {
@@ -498,6 +499,9 @@ export const filters: Readonly<Record<string, Filter>> = {
   tojson: [
     ['ensure_ascii', 'indent', 'separators', 'sort_keys'],
     (value, { args, budget }) => {
+      for (const name of ['indent', 'separators'])
+        if (args.has(name) && args.get(name) === undefined)
+          throw new Error(`tojson: the value of ${name} is undefined`);
       if (typeof args.get('indent') === 'bigint') bounded(args.integer('indent'), budget);
       return budget.text(
         writeJson(

@@ -2,7 +2,6 @@
 import { Arguments } from './arguments.js';
 import type { Budget } from './budget.js';
 import { formatText } from './format-text.js';
-import { sliced } from './operators.js';
 import { capitalize, caseFolded, splitLines, strip, title, UNPRINTABLE, WORD } from './python-text.js';
 import { withoutTabs } from './text-filters.js';
 import {
@@ -18,7 +17,6 @@ import {
   points,
   Sequence,
   Tuple,
-  truthy,
   typeName,
   type Value,
 } from './values.js';
@@ -38,18 +36,22 @@ const isCase = (same: (text: string) => string): Method<string> => [
   (self) => self === same(self) && self.toLowerCase() !== self.toUpperCase(),
 ];
 
-/** The text from `start` to `end`, and the code points before it. */
-function part(self: string, args: Arguments): readonly [text: string, before: number] {
+/** The text from `start` to `end`, and the code points before it; undefined if `end` lies before `start`. */
+function part(self: string, args: Arguments): readonly [text: string, before: number] | undefined {
   if (!args.has('start') && !args.has('end')) return [self, 0];
-  const start = args.get('start') === null ? 0 : args.integer('start', 0);
-  const end = args.has('end') && args.get('end') !== null ? args.integer('end') : undefined;
-  const before = Math.max(0, start < 0 ? points(self).length + start : start);
-  return [sliced(points(self), [start, end, 1]).join(''), before];
+  const all = points(self);
+  const bound = (name: string, otherwise: number) => {
+    const place = args.get(name) === null ? otherwise : args.integer(name, otherwise);
+    return place < 0 ? Math.max(0, place + all.length) : place;
+  };
+  const [start, end] = [bound('start', 0), Math.min(all.length, bound('end', all.length))];
+  return start > end ? undefined : [all.slice(start, end).join(''), start];
 }
 
 /** The place of a text in code points; -1 if it is not there. */
 function place(self: string, { args, budget }: Call, last: boolean): number {
-  const [text, before] = part(self, args);
+  const [text, before] = part(self, args) ?? [];
+  if (text === undefined || before === undefined) return -1;
   budget.length(text.length);
   const at = last ? text.lastIndexOf(args.text('sub')) : text.indexOf(args.text('sub'));
   if (at < 0) return -1;
@@ -69,7 +71,8 @@ const begins = (test: (text: string, with_: string) => boolean): Method<string> 
   ['prefix', 'start', 'end'],
   (self, { args }) => {
     const prefix = args.get('prefix');
-    const [text] = part(self, args);
+    const [text] = part(self, args) ?? [];
+    if (text === undefined) return false;
     if (prefix instanceof Tuple) return prefix.items.some((each) => typeof each === 'string' && test(text, each));
     return test(text, args.text('prefix'));
   },
@@ -177,8 +180,9 @@ const ofTexts: Readonly<Record<string, Method<string>>> = {
     ['sub', 'start', 'end'],
     (self, { args, budget }) => {
       budget.length(self.length);
-      const [text] = part(self, args);
+      const [text] = part(self, args) ?? [];
       const sub = args.text('sub');
+      if (text === undefined) return 0n;
       return BigInt(sub === '' ? points(text).length + 1 : text.split(sub).length - 1);
     },
   ],
@@ -211,7 +215,10 @@ const ofTexts: Readonly<Record<string, Method<string>>> = {
   isspace: [[], (self) => self !== '' && strip(self, 'both') === ''],
   istitle: [[], (self) => title(self) === self && self.toLowerCase() !== self.toUpperCase()],
   isupper: isCase((text) => text.toUpperCase()),
-  join: [['iterable'], (self, { args, budget }) => joinedTexts(self, iterate(args.get('iterable'), budget), budget)],
+  join: [
+    ['iterable'],
+    (self, { args, budget }) => joinedTexts(self, iterate(args.required('iterable'), budget), budget),
+  ],
   ljust: aligned(() => 0),
   lower: changed((text) => text.toLowerCase()),
   lstrip: stripped('left'),
@@ -240,7 +247,7 @@ const ofTexts: Readonly<Record<string, Method<string>>> = {
     ['keepends'],
     (self, { args, budget }) => {
       budget.length(self.length);
-      const lines = splitLines(self, truthy(args.get('keepends')));
+      const lines = splitLines(self, args.flag('keepends'));
       budget.entries(lines.length);
       return lines;
     },
@@ -278,7 +285,7 @@ const ofDicts: Readonly<Record<string, Method<ReadonlyMap<Value, Value>>>> = {
   get: [
     ['key', 'default'],
     (self, { args }) => {
-      const key = keyIn(self, keyOf(args.get('key')));
+      const key = keyIn(self, keyOf(args.required('key')));
       if (self.has(key)) return self.get(key);
       return args.has('default') ? args.get('default') : null;
     },
@@ -300,12 +307,16 @@ const ofLists: Readonly<Record<string, Method<readonly Value[]>>> = {
   copy: [[], (self, { budget }) => [...iterate(self, budget)]],
   count: [
     ['value'],
-    (self, { args, budget }) => BigInt(self.filter((each) => equals(each, args.get('value'), budget)).length),
+    (self, { args, budget }) => {
+      const value = args.required('value');
+      return BigInt(self.filter((each) => equals(each, value, budget)).length);
+    },
   ],
   index: [
     ['value'],
     (self, { args, budget }) => {
-      const at = self.findIndex((each) => equals(each, args.get('value'), budget));
+      const value = args.required('value');
+      const at = self.findIndex((each) => equals(each, value, budget));
       if (at < 0) throw new Error('the value is not in the list');
       return BigInt(at);
     },

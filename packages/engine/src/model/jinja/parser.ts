@@ -434,6 +434,7 @@ class Parser {
       else if (this.#is('name') && next?.type === 'operator' && next.text === '=') {
         const name = this.#expect('name');
         this.#at++;
+        if (named.some(([each]) => each === name)) throw new Error(`two values have the name '${name}'`);
         named.push([name, this.#expression()]);
       } else if (named.length > 0) this.#fail('a named value');
       else args.push(this.#expression());

@@ -10,6 +10,7 @@ import {
   isList,
   isMap,
   isNumber,
+  keyOf,
   Markup,
   plain,
   Sequence,
@@ -50,7 +51,7 @@ const tests: Readonly<Record<string, Test>> = {
   escaped: () => false, // `applyTest` sees markup
   even: (value, _args, budget) => equals(rest(value, 2n, budget), 0n, budget),
   false: (value) => value === false,
-  filter: (value) => typeof value === 'string' && Object.hasOwn(filters, value),
+  filter: (value) => typeof keyOf(value) === 'string' && Object.hasOwn(filters, String(value)),
   float: (value) => typeof value === 'number',
   ge: atLeast,
   greaterthan: greater,
@@ -76,7 +77,7 @@ const tests: Readonly<Record<string, Test>> = {
     value instanceof Tuple ||
     (value instanceof Sequence && value.kind === 'range'),
   string: (value) => typeof value === 'string',
-  test: (value) => typeof value === 'string' && Object.hasOwn(tests, value),
+  test: (value) => typeof keyOf(value) === 'string' && Object.hasOwn(tests, String(value)),
   true: (value) => value === true,
   undefined: (value) => value === undefined,
   upper: (value, _args, budget) => isCased(textOf(value, budget), (text) => text.toUpperCase()),
