@@ -200,6 +200,70 @@ def tested():
     return f"({value()}) is {draw.choice(['', 'not '])}{name}{given}"
 
 
+MANTISSAS = ["0", "1", "-7", "255", "1234567", "12345678901234567890", "-3 ** 40", "0.0", "-0.0", "0.5", "2.5", "-2.675",
+ "1e16", "1e-7", "123456.789", "1e22", "true"]
+LETTERS = "aAbBcCdDeFgGhHIjkmMnpPrRsStTuUVwWxXyYzZ%QLf"
+
+
+def some(characters, share=0.25):
+    return draw.choice(characters) if draw.random() < share else ""
+
+
+def number():
+    return draw.choice(MANTISSAS)
+
+
+def formatted():
+    """A number in one of Python's two languages of formats."""
+    width, precision = some(["3", "6", "9", "15"], 0.6), some([".0", ".1", ".3", ".12"], 0.4)
+    if draw.random() < 0.4:
+        return f"'[%{some('-+ #0')}{some('-+ #0')}{width}{precision}{draw.choice('diuxXoeEfFgGsrac')}]' % ({number()})"
+    align = some("<>=^") and draw.choice(["", "*", "0", " "]) + draw.choice("<>=^")
+    spec = f"{align}{some('+- ')}{some('#')}{some('0')}{width}{some(',_')}{precision}{some('bcdeEfFgGnoxXs%', 0.7)}"
+    return f"'[{{:{spec}}}]'.format({number()})"
+
+
+def counted():
+    """Arithmetic, rounding and reading of numbers small and large."""
+    return draw.choice([
+        f"({number()}) {draw.choice(['+', '-', '*', '/', '//', '%', '==', '<'])} ({number()})",
+        f"({number()})|round({draw.choice(['-400', '-20', '-2', '-1', '0', '1', '2', '5', '20', '400'])}"
+        f"{some([',' + repr(each) for each in ('common', 'ceil', 'floor')], 0.7)})",
+        f"({number()}) ** ({draw.choice(['0', '1', '2', '-1', '-2', '5', '-5'])})",
+        f"'{some(['0x', '0b', '0o', '-'])}{some('017fz_', 0.8)}{some('01_9', 0.8)}1'|int(-1, {draw.choice([0, 2, 8, 10, 16, 36])})",
+    ])
+
+
+def dated():
+    code = f"%{some('-_0^#')}{some('-_0^#', 0.1)}{some(['3', '12'])}{some('EO', 0.1)}{draw.choice(LETTERS)}"
+    return f"strftime_now('[{code}] %d')"
+
+
+def macro():
+    """A macro with defaults, and a call of it; the values of its parameters, and what is left over, are its output."""
+    names = draw.sample(["a", "b", "c"], draw.choice([1, 2, 3]))
+    first = draw.randrange(len(names) + 1)
+    defaults = ["1", "none", "[]"] + [f"{each}" for each in ("a", "b", "c", "y", "varargs", "kwargs")]
+    parameters = [name + ("" if i < first else f"={draw.choice(defaults)}") for i, name in enumerate(names)]
+    body = "".join(f"{{{{ {each} }}}}," for each in [*names, *some([["varargs"], ["kwargs"], ["varargs", "kwargs"]], 0.4)])
+    given = [draw.choice(["5", "'x'", "a=6", "b=7", "c=8", "z=9", "undefinedthing"]) for _ in range(draw.choice([0, 1, 2, 3]))]
+    given.sort(key=lambda each: "=" in each)
+    return f"{{% set y = 'Y' %}}{{% macro m({', '.join(parameters)}) %}}{body}{{% endmacro %}}{{{{ m({', '.join(given)}) }}}}"
+
+
+def spaced():
+    """Tags and comments with signs, in white space."""
+    space = lambda: draw.choice(["", " ", "\n", "\n  ", "  ", "\n\n", "a", " b\n"])
+    sign = lambda: some("-+", 0.6)
+    tag = lambda: draw.choice([
+        f"{{#{sign()}{some([' c ', '-', '+', ' '], 0.6)}{sign()}#}}",
+        f"{{%{sign()} set x = 1 {sign()}%}}",
+        f"{{{{{some('-')} 1 {some('-')}}}}}",
+        f"{{%{sign()} raw {some('-')}%}}{space()}{{{{{space()}{{%{sign()} endraw {sign()}%}}",
+    ])
+    return "".join(space() + tag() + space() for _ in range(draw.choice([1, 2, 3])))
+
+
 FORMS = [
     (12, lambda: filtered(value())),
     (4, lambda: filtered(filtered(value()))),
@@ -209,12 +273,17 @@ FORMS = [
     (3, tested),
     (4, lambda: f"({value()}) {draw.choice(OPERATORS)} ({value()})"),
     (2, lambda: f"({value()})[{draw.choice(SUBSCRIPTS)}]"),
+    (4, formatted),
+    (4, counted),
+    (2, dated),
 ]
 
 
 def template():
     if draw.random() < 0.04:
         return draw.choice(STATEMENTS).replace("VALUE", value())
+    if draw.random() < 0.08:
+        return draw.choice([macro, spaced])()
     [form] = draw.choices([form for _, form in FORMS], [weight for weight, _ in FORMS])
     expression = form()
     written = draw.choices(["{{ %s }}", "{{ (%s)|tojson }}", "[{{ [%s]|string }}]"], [14, 3, 3])[0]
