@@ -62,13 +62,13 @@ export class Arguments {
 
   /** A truth value that may be missing. As in Python it can be a whole number. */
   flag(name: string): boolean {
-    return this.integer(name, this.get(name) === null ? undefined : 0) !== 0;
+    return this.integer(name, 0) !== 0;
   }
 
   /** A whole number that a number of JavaScript can hold. */
   integer(name: string, otherwise?: number): number {
     const value = this.get(name);
-    if ((!this.has(name) || value === null) && otherwise !== undefined) return otherwise;
+    if (!this.has(name) && otherwise !== undefined) return otherwise;
     if (typeof value === 'number' || !isNumber(value)) return this.#refuse(name, 'a whole number');
     return Number(value);
   }

@@ -223,7 +223,7 @@ function truncated(value: Value, { args }: Call): Value {
   const isText = typeof value === 'string';
   const characters = isText ? points(value) : [];
   const size = isText ? characters.length : Number(lengthOf(value));
-  const [least, leeway] = [points(end).length, args.integer('leeway', 5)];
+  const [least, leeway] = [points(end).length, args.get('leeway') === null ? 5 : args.integer('leeway', 5)];
   if (length < least) throw new Error(`truncate: expected a length of at least ${least}, got ${length}`);
   if (leeway < 0) throw new Error(`truncate: expected a leeway of at least 0, got ${leeway}`);
   if (size <= length + leeway) return value;
@@ -435,7 +435,8 @@ export const filters: Readonly<Record<string, Filter>> = {
     (value, call) => {
       if (!call.args.has('old') || !call.args.has('new')) throw new Error('replace: expected two texts');
       const [old, by] = [text(call.args.get('old'), call), text(call.args.get('new'), call)];
-      return replaced(text(value, call), old, by, call.args.integer('count', -1), call.budget);
+      const count = call.args.get('count') === null ? -1 : call.args.integer('count', -1);
+      return replaced(text(value, call), old, by, count, call.budget);
     },
   ],
   reverse: [
