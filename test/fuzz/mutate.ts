@@ -29,10 +29,21 @@ function hostileValues(): unknown[] {
     '\u200b',
   ];
   const numbers = [2 ** 31 - 1, -(2 ** 31), 2 ** 32, 2 ** 53 + 2, -(2 ** 63), 1e9, 1e15, 5e-324, Number.MAX_VALUE];
-  const objects = ['__proto__', 'constructor', 'toJSON', 'then', 'length', 'hasOwnProperty'].map((key) =>
+  const methods = ['constructor', 'toJSON', 'then', 'hasOwnProperty', 'toString', 'valueOf'];
+  const objects = ['__proto__', 'length', ...methods].map((key) =>
     JSON.parse(`{${JSON.stringify(key)}:{"polluted":true}}`),
   );
-  return [...paths, ...texts, ...numbers, ...objects, 'NaN', '1e999', 'x'.repeat(1e5), new Array(20_000).fill(0)];
+  return [
+    ...paths,
+    ...texts,
+    ...methods,
+    ...numbers,
+    ...objects,
+    'NaN',
+    '1e999',
+    'x'.repeat(1e5),
+    new Array(20_000).fill(0),
+  ];
 }
 
 const NUMBERS = '0 -1 1 2 7 255 256 65535 2147483647 2147483648 4294967295 4294967296 9007199254740991 1e9 1e308 1e999'

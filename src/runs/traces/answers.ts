@@ -2,7 +2,7 @@
 import { exactJson, isObject, NumberText } from '@drmas/engine/errors';
 import type { Message, ToolCall } from '@drmas/engine/nouns';
 import { contentOf, isItem, isMessage, messagesOf, type Report, roleOf, whyUnread } from './messages.js';
-import { jsonOf } from './span-fields.js';
+import { jsonOf, wordOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 export function answerOf(attribute: unknown, report: Report): Message | undefined {
@@ -86,7 +86,7 @@ function answersIn(attribute: unknown, value: unknown): readonly unknown[] {
 const BLOCKS = ['text', 'tool_use', 'thinking', 'redacted_thinking', 'tool-call', 'output_text'];
 
 /** A part of an answer whose message is not written, as Anthropic's clients return it. */
-const isBlock = (value: unknown) => isObject(value) && value.role === undefined && BLOCKS.includes(String(value.type));
+const isBlock = (value: unknown) => isObject(value) && value.role === undefined && BLOCKS.includes(wordOf(value.type));
 
 /** Whether an entry of a list is structured output: it has no field of a message or a choice. */
 const isData = (value: unknown) =>

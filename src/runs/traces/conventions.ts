@@ -3,7 +3,7 @@
  * OpenLLMetry, OpenInference, Langfuse, Braintrust, MLflow, Pydantic AI and Google's ADK. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
-import { isEmpty, type JsonFields, jsonOf, partsOf, type TraceSpan } from './span-fields.js';
+import { isEmpty, type JsonFields, jsonOf, partsOf, type TraceSpan, wordOf } from './span-fields.js';
 
 type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
 
@@ -142,16 +142,15 @@ const NO_CALLS = [
 ];
 
 /** Whether AI SDK 5 or 6 wrote the span of a call. */
-export const isOfSdk = (attributes: JsonFields) =>
-  /\.do(Generate|Stream)$/.test(String(attributes['ai.operationId'] ?? ''));
+export const isOfSdk = (attributes: JsonFields) => /\.do(Generate|Stream)$/.test(wordOf(attributes['ai.operationId']));
 
 export function isCall({ attributes }: Attributed): boolean {
   const operation = attributes['gen_ai.operation.name'];
-  if (isOfSdk(attributes) || CALLS.includes(String(operation ?? ''))) return true;
-  if (CALLS.concat('completion').includes(String(attributes['llm.request.type'] ?? ''))) return true;
+  if (isOfSdk(attributes) || CALLS.includes(wordOf(operation))) return true;
+  if (CALLS.concat('completion').includes(wordOf(attributes['llm.request.type']))) return true;
   const kind = kindOf(attributes);
   if (kind !== undefined) return ['LLM', 'CHAT_MODEL', 'GENERATION'].includes(kind);
-  if (attributes['ai.operationId'] !== undefined || NO_CALLS.includes(String(operation ?? ''))) return false;
+  if (attributes['ai.operationId'] !== undefined || NO_CALLS.includes(wordOf(operation))) return false;
   return [NAMES.input, NAMES.output].every((names) =>
     names.some((name) => /^(?:gen_ai|llm|gcp)\./.test(name) && !isBlank(valueAt(attributes, name))),
   );
@@ -198,7 +197,7 @@ export function tokensOf(attributes: JsonFields): { readonly read: number; reado
   );
   const { input, output, input_tokens = input, output_tokens = output } = details.find(isObject) ?? {};
   const count = (value: unknown) => {
-    const number = Number(value ?? 0);
+    const number = Number(wordOf(value));
     return Number.isFinite(number) ? number : 0;
   };
   return {

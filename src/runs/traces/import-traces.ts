@@ -1,7 +1,7 @@
 /** Production traces as demonstrations of each agent and as tasks. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { exactJson, messageOf, RunError, TaskError } from '@drmas/engine/errors';
+import { exactJson, messageOf, ownValue, RunError, TaskError } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
 import { isHeldOut } from '../../teams/tasks.js';
@@ -210,7 +210,7 @@ class ImportedRows {
   of(episode: TracedEpisode): { readonly demonstrations: readonly DemonstrationRow[]; readonly task?: object } {
     if (episode.calls.length === 0) return { demonstrations: [] };
     const { minScore } = this.#options;
-    const score = this.#score === undefined ? undefined : episode.scores[this.#score];
+    const score = this.#score === undefined ? undefined : ownValue(episode.scores, this.#score);
     const isGood = minScore === undefined || (score ?? Number.NEGATIVE_INFINITY) >= minScore;
     const isOut = this.#isHeldOut?.(episode);
     const counts = this.#counts;
@@ -311,7 +311,7 @@ function scoreName(scores: ReadonlySet<string>, { score, minScore }: ImportOptio
 
 /** @throws RunError if the call names no agent, or one whose name a team cannot have */
 function nameOf({ agent }: ModelCall, { agent: ofAll, rename = {} }: ImportOptions): string {
-  const name = agent === undefined ? ofAll : (rename[agent] ?? agent);
+  const name = agent === undefined ? ofAll : (ownValue(rename, agent) ?? agent);
   if (name === undefined)
     throw new RunError('a call names no agent: --agent gives its name (AI SDK: `functionId` of its telemetry)');
   if (!/^[A-Za-z][A-Za-z0-9_-]*$/.test(name))

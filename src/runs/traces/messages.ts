@@ -1,7 +1,7 @@
 /** Messages of traces in the form of drmas, whichever of the usual forms they have. */
 import { exactJson, isObject, NumberText, nestsTooDeep } from '@drmas/engine/errors';
 import type { Message, ToolCall } from '@drmas/engine/nouns';
-import { fieldOf, isEmpty, type JsonFields, jsonOf } from './span-fields.js';
+import { fieldOf, isEmpty, type JsonFields, jsonOf, wordOf } from './span-fields.js';
 import type { UnreadReason } from './unread.js';
 
 export type Report = (reason: UnreadReason) => void;
@@ -107,7 +107,7 @@ function serialized(value: unknown): unknown {
 const ITEMS = ['function_call', 'function_call_output', 'reasoning'];
 
 /** Whether an entry of a conversation is an item of OpenAI's Responses that has no role. */
-export const isItem = ({ type, role }: JsonFields) => role === undefined && ITEMS.includes(String(type));
+export const isItem = ({ type, role }: JsonFields) => role === undefined && ITEMS.includes(wordOf(type));
 
 function itemOf(value: JsonFields, report: Report): Message[] {
   const part = partOf(value, report);
@@ -121,7 +121,7 @@ const ROLES: Readonly<Record<string, Message['role']>> = {
 };
 
 export function roleOf({ role, type }: JsonFields): Message['role'] | undefined {
-  const name = String(role ?? type ?? '')
+  const name = wordOf(role ?? type)
     .replace(/Message(?:Chunk)?$/, '')
     .toLowerCase();
   return Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
@@ -192,8 +192,8 @@ function withoutRepeated(inParts: readonly ToolCall[], listed: readonly ToolCall
 
 /** The first of several ids that is one. */
 function idOf(ids: readonly unknown[]): { readonly toolCallId?: string } {
-  const id = ids.find((each) => !isEmpty(each));
-  return id === undefined ? {} : { toolCallId: id instanceof NumberText ? id.text : String(id) };
+  const id = ids.map(wordOf).find((each) => each !== '');
+  return id === undefined ? {} : { toolCallId: id };
 }
 
 const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
@@ -219,21 +219,21 @@ function partOf(part: unknown, report: Report): Part {
   if (!isObject(part) || part instanceof NumberText) return { text: exactJson(part) };
   if (isObject(part.message_content)) return partOf(part.message_content, report);
   const { type } = part;
-  if (MEDIA.test(String(type)) || (type === undefined && hasField(part, MEDIA_FIELDS))) {
+  if (MEDIA.test(wordOf(type)) || (type === undefined && hasField(part, MEDIA_FIELDS))) {
     report('media');
     return { text: '' };
   }
-  if (THOUGHTS.includes(String(type)) || part.thought === true || hasField(part, ['reasoningContent'])) {
+  if (THOUGHTS.includes(wordOf(type)) || part.thought === true || hasField(part, ['reasoningContent'])) {
     report('reasoning');
     return { text: '' };
   }
   const result = resultOf(part, report);
   if (result !== undefined) return { result };
-  if (CALLS.includes(String(type)) || [fieldOf(part, 'functionCall'), part.toolUse, part.function].some(isObject))
+  if (CALLS.includes(wordOf(type)) || [fieldOf(part, 'functionCall'), part.toolUse, part.function].some(isObject))
     return calledBy(part, report);
   const content = part.text ?? part.content ?? part.refusal;
-  if ((type === undefined || TEXTS.includes(String(type))) && typeof content === 'string') return { text: content };
-  if (!SILENT.includes(String(type)) && part.cachePoint === undefined) report('part');
+  if ((type === undefined || TEXTS.includes(wordOf(type))) && typeof content === 'string') return { text: content };
+  if (!SILENT.includes(wordOf(type)) && part.cachePoint === undefined) report('part');
   return { text: '' };
 }
 
@@ -263,7 +263,7 @@ function argumentsText(values: unknown): string {
 
 function resultOf(part: JsonFields, report: Report): Message | undefined {
   const wrapped = [fieldOf(part, 'functionResponse'), part.toolResult].find(isObject);
-  if (wrapped === undefined && !RESULTS.includes(String(part.type))) return undefined;
+  if (wrapped === undefined && !RESULTS.includes(wordOf(part.type))) return undefined;
   const whole = wrapped ?? part;
   const output = whole.response ?? whole.output ?? whole.result ?? whole.content;
   const ids = [whole.call_id, whole.id, whole.toolCallId, whole.tool_use_id, whole.toolUseId, whole.tool_call_id];
@@ -285,7 +285,7 @@ function resultText(output: unknown, report: Report): string {
   const { type, value, reason } = output;
   if (type === 'execution-denied') return typeof reason === 'string' ? reason : 'The call was denied.';
   if (type === 'content' && Array.isArray(value)) return value.map((part) => textIn(part, report)).join('');
-  const isWrapped = VALUES.includes(String(type)) || Object.keys(output).join() === 'value';
+  const isWrapped = VALUES.includes(wordOf(type)) || Object.keys(output).join() === 'value';
   if (isWrapped && value !== undefined) return typeof value === 'string' ? value : exactJson(value);
   return exactJson(output);
 }
@@ -299,7 +299,7 @@ const bedrockText = (output: unknown, report: Report): string =>
     ? output.map((part) => (isObject(part) && 'json' in part ? exactJson(part.json) : textIn(part, report))).join('')
     : resultText(output, report);
 
-const isTyped = ({ type }: JsonFields) => TEXTS.includes(String(type)) || MEDIA.test(String(type));
+const isTyped = ({ type }: JsonFields) => TEXTS.includes(wordOf(type)) || MEDIA.test(wordOf(type));
 
 function textIn(part: unknown, report: Report): string {
   const read = partOf(part, report);

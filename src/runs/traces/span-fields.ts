@@ -50,7 +50,7 @@ export function scoresOf(value: unknown): TraceScore[] {
   if (Array.isArray(value))
     return value.filter(isObject).flatMap((each) => {
       // Langfuse numbers categories, some of them all with 0.
-      const isCategory = /^(?:CATEGORICAL|TEXT)$/.test(String(fieldOf(each, 'dataType')));
+      const isCategory = /^(?:CATEGORICAL|TEXT)$/.test(wordOf(fieldOf(each, 'dataType')));
       const word = fieldOf(each, 'stringValue') ?? each.value;
       const ofCategory = typeof word === 'string' ? word : Number.NaN;
       return scoreOf(each.name, isCategory ? ofCategory : (each.value ?? each.score), text(each.id));
@@ -88,7 +88,7 @@ export const contentNames = (
 export function attributesOf(written: unknown): Record<string, unknown> {
   const value = jsonOf(written, /^\s*[[{]/);
   if (Array.isArray(value))
-    return Object.fromEntries(value.filter(isObject).map((each) => [String(each.key), typedValue(each.value)]));
+    return Object.fromEntries(value.filter(isObject).map((each) => [wordOf(each.key), typedValue(each.value)]));
   return isObject(value) && !(value instanceof NumberText) ? { ...value } : {};
 }
 
@@ -128,13 +128,22 @@ export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(val
 export const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
+/**
+ * A text, a number or a boolean as a text. Other values have none: an object of a trace may have a field `toString`, so
+ * `String` would throw.
+ */
+export function wordOf(value: unknown): string {
+  if (value instanceof NumberText) return value.text;
+  return typeof value === 'object' || value === undefined ? '' : String(value);
+}
+
 /** A time that sorts as text. */
 export function startText(value: unknown): string {
   const [seconds, nanos] = Array.isArray(value) ? (value as unknown[]) : [];
-  if (typeof seconds === 'number') return `${String(seconds).padStart(20, '0')}.${String(nanos).padStart(9, '0')}`;
+  if (typeof seconds === 'number') return `${String(seconds).padStart(20, '0')}.${wordOf(nanos).padStart(9, '0')}`;
   if (typeof value === 'number' || value instanceof NumberText) return Number(value).toFixed(9).padStart(30, '0');
   if (typeof value === 'string' && /^\d+$/.test(value)) return value.padStart(20, '0');
-  return dateText(String(value ?? ''));
+  return dateText(wordOf(value));
 }
 
 const DATE = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d+))?\s?(?:Z|UTC|([+-]\d\d):?(\d\d)?)?$/i;

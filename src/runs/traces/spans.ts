@@ -20,6 +20,7 @@ import {
   textField,
   typedValue,
   type UnplacedSpan,
+  wordOf,
 } from './span-fields.js';
 import { TOO_DEEP, type TraceValue } from './trace-files.js';
 import type { UnreadCounts } from './unread.js';
@@ -141,8 +142,8 @@ function eventsOf({ events }: JsonFields): JsonFields[] {
 }
 
 function isFailure(status: unknown): boolean {
-  const code = isObject(status) ? (status.code ?? fieldOf(status, 'statusCode')) : status;
-  return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/i.test(String(code));
+  const code = wordOf(isObject(status) ? (status.code ?? fieldOf(status, 'statusCode')) : status);
+  return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/i.test(code);
 }
 
 /** A record of OpenTelemetry's logs: newer instrumentations write messages as events there. */

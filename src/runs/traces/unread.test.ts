@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { drmas } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { importTraces } from './import-traces.js';
+import { jsonOf } from './span-fields.js';
 import { UNREAD, type UnreadReason } from './unread.js';
 
 const root = temporaryRoot();
@@ -34,6 +35,9 @@ const input = (list: unknown) => ({ 'gen_ai.input.messages': typeof list === 'st
 const output = (parts: unknown) => ({ 'gen_ai.output.messages': JSON.stringify([{ role: 'assistant', parts }]) });
 const toolCall = { type: 'tool_call', id: 'c', name: 'price', arguments: {} };
 const reply = (content: string) => ({ role: 'assistant', parts: [{ type: 'text', content }] });
+
+/** An object whose fields have the names of the methods that conversions to text and to numbers call. */
+const odder: unknown = JSON.parse('{"toString":1,"valueOf":2,"constructor":3,"__proto__":{"toString":4}}');
 
 /** Rows that each reason must count: one of them is in a file after a call that can be read. */
 const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknown[]>> = {
@@ -331,4 +335,49 @@ describe('what an import does not read', () => {
     await writeFile(file, [callIn('a', {}), inside, around, within].map((span) => JSON.stringify(span)).join('\n'));
     expect(await importTraces(file)).toMatchObject({ demonstrations: 2, unread: {} });
   });
+
+  it.each<[UnreadReason, Fields]>([
+    ['role', input([{ role: odder, content: 'Hi' }])],
+    ['part', input([{ type: odder, content: 'Hi' }])],
+    ['part', input([{ role: 'user', content: [{ type: odder, text: 'Hi' }] }])],
+    ['part', output([{ type: 'tool_call', name: odder }])],
+    ['tool', { 'gen_ai.tool.definitions': [{ name: odder }] }],
+    ['score', { 'drmas.success': odder }],
+  ])('is counted as %s if an object with the names of methods stands for a text: %j', async (reason, attributes) => {
+    const file = join(folder, 'traces.jsonl');
+    await writeFile(file, [callIn('good', {}), odd(attributes)].map((span) => JSON.stringify(span)).join('\n'));
+    expect((await importTraces(file)).unread).toEqual({ [reason]: { count: 1, file, line: 2 } });
+  });
+
+  it('does not end the import, whichever field of a row an object with the names of methods stands in', async () => {
+    const rows = Object.values(unreadable).flatMap((all) => all.filter((row) => typeof row !== 'string'));
+    const changed = [...rows, callIn('good', {})].flatMap((row) => [...withOdder(JSON.parse(JSON.stringify(row)))]);
+    const file = join(folder, 'traces.jsonl');
+    await writeFile(file, [callIn('good', {}), ...changed].map((row) => JSON.stringify(row)).join('\n'));
+    expect(changed.length).toBeGreaterThan(1000);
+    expect((await importTraces(file, { agent: 'greeter' })).demonstrations).toBeGreaterThan(0);
+  });
+
+  it('counts a score in the traces that have it, also if it is named as a method is', async () => {
+    const file = join(folder, 'traces.jsonl');
+    const score = { traceId: 'a', name: 'constructor', value: 1 };
+    const rows = [callIn('a', {}), callIn('b', { 'gen_ai.agent.name': 'constructor' }), score];
+    await writeFile(file, rows.map((row) => JSON.stringify(row)).join('\n'));
+    const { traces, agents } = await importTraces(file, { score: 'constructor' });
+    expect(traces).toEqual({ all: 2, kept: 2, scored: 1, mean: 1 });
+    expect(Object.keys(agents)).toEqual(['constructor', 'greeter']);
+  });
 });
+
+/** A copy of the row for each value in it, also in texts of JSON, with `odder` in the place of the value. */
+function* withOdder(row: unknown): Generator<unknown> {
+  const inner = typeof row === 'string' && /^[[{]/.test(row) ? jsonOf(row) : row;
+  if (typeof inner !== 'object' || inner === null) return;
+  for (const [key, value] of Object.entries(inner))
+    for (const other of [odder, ...withOdder(value)]) {
+      const changed: unknown = Array.isArray(inner)
+        ? inner.map((each: unknown, i) => (String(i) === key ? other : each))
+        : { ...inner, [key]: other };
+      yield typeof row === 'string' ? JSON.stringify(changed) : changed;
+    }
+}
