@@ -1,4 +1,5 @@
 import { RecipeError } from '@drmas/engine/errors';
+import { RandomStream } from '@drmas/engine/math';
 import type { TaskSource } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -39,6 +40,30 @@ describe('several benchmarks as one source', () => {
     expect((await changed?.load('test'))?.at(0).data).toEqual({ of: 'a', file: 'y' });
     expect(() => both.configure?.({ math: { file: 'x' }, aime: { file: 'z' } })).toThrow('aime: cannot be replaced');
     expect(() => both.configure?.({ math: 'y', aime: {} })).toThrow('math: cannot be replaced');
+  });
+});
+
+describe('the demonstrations of several benchmarks', () => {
+  const taught = (agent: string): TaskSource => ({
+    ...source(agent, 1),
+    trace: (random) => ({ agent, messages: [], response: String(random.uniform()) }),
+    traceKey: () => `key of ${agent}`,
+  });
+  const drawn = (sources: Readonly<Record<string, TaskSource>>) =>
+    Array.from({ length: 400 }, (_, i) => benchmarks(sources).trace?.(new RandomStream('test', i), 'test'));
+
+  it('come from all of them', () => {
+    const all = drawn({ silent: source('a', 9), one: taught('solver'), two: taught('fixer'), three: taught('judge') });
+    for (const name of ['solver', 'fixer', 'judge'])
+      expect(Math.abs(all.filter((trace) => trace?.agent === name).length - 400 / 3)).toBeLessThan(60);
+    const { traceKey } = benchmarks({ one: taught('solver'), two: taught('fixer') });
+    for (const name of ['solver', 'fixer']) expect(traceKey?.()).toContain(`key of ${name}`);
+  });
+
+  it('of a single one are as without the others', () => {
+    const alone = Array.from({ length: 400 }, (_, i) => taught('solver').trace?.(new RandomStream('test', i), 'test'));
+    expect(drawn({ silent: source('a', 9), one: taught('solver') })).toEqual(alone);
+    expect(benchmarks({ silent: source('a', 9) })).not.toHaveProperty('trace');
   });
 });
 

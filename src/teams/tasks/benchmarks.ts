@@ -10,7 +10,7 @@ export const BENCHMARK = 'benchmark';
  */
 export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskSource {
   const entries = Object.entries(sources);
-  const teacher = entries.map(([, source]) => source).find((source) => source.trace !== undefined);
+  const teachers = entries.flatMap(([, source]) => (source.trace === undefined ? [] : [source]));
   return {
     name: entries.map(([name]) => name).join(' + '),
     settings: Object.fromEntries(entries.map(([name, { settings }]) => [name, { ...settings }])),
@@ -24,8 +24,16 @@ export function benchmarks(sources: Readonly<Record<string, TaskSource>>): TaskS
       );
       return joined(parts);
     },
-    ...(teacher?.trace && { trace: teacher.trace.bind(teacher), ...traceKeyOf([teacher]) }),
+    ...tracesOf(teachers),
   };
+}
+
+/** The demonstrations of sources that have some, each as often as the others. */
+function tracesOf(sources: readonly TaskSource[]): Pick<TaskSource, 'trace' | 'traceKey'> {
+  const [first, ...others] = sources.map((source) => source.trace?.bind(source)).filter((trace) => trace !== undefined);
+  if (first === undefined) return {};
+  const trace: TaskSource['trace'] = (random, split) => random.pick([first, ...others])(random, split);
+  return { trace: others.length === 0 ? first : trace, ...traceKeyOf(sources) };
 }
 
 /** A source with its settings changed, if it has settings that can change. @throws RecipeError naming the source */
