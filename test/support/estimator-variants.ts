@@ -43,6 +43,25 @@ export const variants: readonly Estimator[] = standard.estimators.flatMap(({ sch
   return [...combinations, ...moved].map((one) => schema.parse(one) as Estimator);
 });
 
+/**
+ * The variants with another value of a choice that many estimators share. Each value is tried with some variants of its
+ * estimator.
+ */
+export const sharedVariants: readonly Estimator[] = standard.estimators.flatMap(({ schema, type }) => {
+  const { singleton, episodeScore, shareStatistics }: Readonly<Record<string, z.core.$ZodType>> = schema.shape;
+  const changes = [
+    ...(singleton === undefined ? [] : valuesOf(bare(singleton)).map((value) => ({ singleton: value }))),
+    ...(episodeScore === undefined ? [] : valuesOf(bare(episodeScore)).map((value) => ({ episodeScore: value }))),
+    ...(shareStatistics === undefined ? [] : [{ shareStatistics: [['solver', 'critic']] }]),
+  ];
+  const own = variants.filter((variant) => variant.type === type);
+  const count = changes.length === 0 ? 0 : Math.max(own.length, changes.length);
+  return Array.from(
+    { length: count },
+    (_, i) => schema.parse({ ...own[i % own.length], ...changes[i % changes.length] }) as Estimator,
+  );
+});
+
 export const reward = fc.integer({ min: -40, max: 40 }).map((n) => n / 10);
 
 /**

@@ -17,11 +17,14 @@ export type Moved = 'reward' | 'stepReward' | 'agentStepReward' | 'baseline' | '
 
 /** The laws that an estimator obeys, which may depend on its choices. The tests hold every estimator to them. */
 export interface Laws {
-  /** If a constant is added to these numbers of every turn, no advantage changes. Empty if no such law holds. */
+  /**
+   * If a constant is added to these numbers of every turn, no advantage changes. `reward` stands for the outcomes too.
+   * Empty if no such law holds.
+   */
   readonly shift: readonly Moved[];
   /**
-   * True if a positive factor of all rewards does not change the advantages (with `epsilon` 0). False if the advantages
-   * get the same factor. Absent if neither holds.
+   * True if a positive factor of all rewards does not change the advantages (with `epsilon` and `minimumSpread` 0).
+   * False if the advantages get the same factor. Absent if neither holds.
    */
   readonly takesScaleOut?: boolean;
   /** The relative error of that law for an estimator whose epsilon cannot be 0. Default: rounding. */
@@ -204,7 +207,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         choices,
         settings,
         rule,
-        laws: declaration.laws?.(choices) ?? lawsOf(rule),
+        laws: declaration.laws?.(choices) ?? lawsOf(rule, settings),
         penalties: declaration.penalties?.(choices) ?? penaltiesOf(rule, settings),
         unused: unused.filter(isSet),
         compute(turns, state = {}) {
@@ -280,8 +283,12 @@ function checkedState(type: string, state: EstimatorState): EstimatorState {
 }
 
 /** The laws of a rule: a mean removes an added constant, and a division by a spread removes the scale. */
-function lawsOf(rule: Rule | undefined): Laws {
-  return rule === undefined ? { shift: [] } : { shift: ['reward'], takesScaleOut: rule.spread !== 'none' };
+function lawsOf(rule: Rule | undefined, { singleton }: Settings): Laws {
+  if (rule === undefined) return { shift: [] };
+  const divides = rule.spread !== 'none';
+  // A group of one keeps its reward as it is.
+  if (singleton === 'raw') return { shift: [], ...(divides ? {} : { takesScaleOut: false }) };
+  return { shift: ['reward'], takesScaleOut: divides };
 }
 
 function unusedOf(rule: Rule | undefined): string[] {

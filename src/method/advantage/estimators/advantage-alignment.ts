@@ -39,11 +39,15 @@ export const advantageAlignment = defineEstimator({
   use:
     'agents whose own rewards conflict, over several rounds ([what it needs](#advantage-alignment)). Needs `envStep`, ' +
     '`agentStepReward`',
-  laws: ({ weight, gamma, spread }) => ({
-    shift: gamma === 0 ? ['agentStepReward'] : [],
+  laws: ({ weight, gamma, spread, singleton }) => {
+    const isRaw = singleton === 'raw';
     // The product of two undivided advantages grows with the square of the rewards.
-    ...(spread === 'none' && weight * gamma > 0 ? {} : { takesScaleOut: spread === 'group' }),
-  }),
+    const hasNoScale = spread === 'none' ? weight * gamma > 0 : isRaw;
+    return {
+      shift: gamma === 0 && !isRaw ? ['agentStepReward'] : [],
+      ...(hasNoScale ? {} : { takesScaleOut: spread === 'group' }),
+    };
+  },
   unused: ({ gamma, spread }) => [
     ...(gamma === 0 ? ['weight'] : []), // no step before counts
     ...(spread === 'none' ? ['epsilon', 'minimumSpread'] : []),

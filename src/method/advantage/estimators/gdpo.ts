@@ -37,7 +37,7 @@ export const gdpo = defineEstimator({
     'episodes and the step (GDPO and Dr. MAS combined)',
   use: 'rewards with several named parts of different sizes ([what counts as a part](#gdpo))',
   traits: { weighsParts: true },
-  laws: () => ({ shift: ['reward'], takesScaleOut: true }),
+  laws: ({ singleton }) => (singleton === 'raw' ? { shift: [] } : { shift: ['reward'], takesScaleOut: true }),
   penalties: ({ restWeight }) => (restWeight === 0 ? 'left out' : 'normalised'),
   unused: ({ byAgent }) => (byAgent ? [] : ['shareStatistics']),
   compute(batch, { byAgent, weights, restWeight }, settings) {

@@ -52,10 +52,13 @@ export const gigpo = defineEstimator({
     "`spread: 'group'` divides each part by its own std + eps; `byAgent`: r - mean agent, observations of the " +
     'same agent (GiGPO and Dr. MAS combined)',
   use: 'situations that come back in several episodes of a task. Needs `observation`, `stepReward`',
-  laws: ({ gamma, spread }) => ({
-    shift: gamma === 0 ? ['reward', 'stepReward'] : ['reward'],
-    takesScaleOut: spread === 'group',
-  }),
+  laws: ({ gamma, spread, singleton }) => {
+    const isRaw = singleton === 'raw'; // among episodes; an observation that occurs once adds nothing
+    return {
+      shift: [...(isRaw ? [] : ['reward' as const]), ...(gamma === 0 ? ['stepReward' as const] : [])],
+      ...(isRaw && spread === 'group' ? {} : { takesScaleOut: spread === 'group' }),
+    };
+  },
   penalties: ({ byAgent, stepWeight, episodeScore }) =>
     !byAgent && stepWeight === 0 && episodeScore === 'outcome' ? 'left out' : 'counted',
   unused: ({ byAgent, spread, stepWeight }) => [

@@ -1,4 +1,4 @@
-import { defineEstimator } from '../define-estimator.js';
+import { defineEstimator, type Moved } from '../define-estimator.js';
 import { discount, oneStepChoices } from '../named-choices.js';
 import { measure, statisticsOfPool } from '../normalise.js';
 import { stepReturns } from '../step-returns.js';
@@ -19,7 +19,10 @@ export const magrpo = defineEstimator({
   formula: 'R - mean of R over (task, step)',
   use: 'agents that act in rounds and share every reward ([what differs](#at-grpo-and-magrpo))',
   traits: { compared: 'on request' },
-  laws: ({ gamma }) => ({ shift: gamma === 0 ? ['reward', 'stepReward'] : ['reward'], takesScaleOut: false }),
+  laws: ({ gamma, singleton }) => {
+    const shift: readonly Moved[] = gamma === 0 ? ['reward', 'stepReward'] : ['reward'];
+    return { shift: singleton === 'raw' ? [] : shift, takesScaleOut: false };
+  },
   compute(batch, { gamma }, settings) {
     const atTheEnd = gamma === 1 && batch.turns.every(({ stepReward }) => stepReward === undefined);
     const returns = atTheEnd ? batch.rewards : stepReturns(batch, gamma);

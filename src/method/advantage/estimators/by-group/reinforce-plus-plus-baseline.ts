@@ -10,5 +10,5 @@ export const reinforcePlusPlusBaseline = defineEstimator({
   use: 'one scale for the whole step instead of one a task',
   rule: ({ byAgent }) => ({ score: 'turn', mean: byAgent ? 'agent' : 'episodes', spread: 'none' }),
   after: (batch, advantages) => whiten([advantages], [batch.numbers('length', (turn) => turn.length)])[0] ?? [],
-  laws: () => ({ shift: ['reward'], takesScaleOut: true, scaleError: 1e-3 }),
+  laws: ({ singleton }) => ({ shift: singleton === 'raw' ? [] : ['reward'], takesScaleOut: true, scaleError: 1e-3 }),
 });
