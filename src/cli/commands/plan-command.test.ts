@@ -60,6 +60,18 @@ describe('plan --play', () => {
     expect(err).toMatch(/\nFix the team first/);
   });
 
+  it('says that no group is left if each episode fails for another reason', async () => {
+    const broken = join(root, 'brittle.ts');
+    const failing = talkative
+      .replace('return 0;', 'if (tries++ % 2 === 0) throw new Error("away"); return 0;')
+      .replace('reward: () => 0', 'reward: () => "late"');
+    await writeFile(broken, `let tries = 0;\n${failing}`);
+    const { code, out } = await drmas(['plan', broken, '--play', '--tasks', '1', '--set', 'training.groupSize=2']);
+    expect(code).toBe(0);
+    expect(out).not.toContain('NaN');
+    expect(out).toMatch(/groups +none is left: each episode failed/);
+  });
+
   it('prints the learning signal, three episodes in full, and that reinforcement will not help', async () => {
     const { code, out, err } = await drmas(['plan', file, '--play', '--tasks', '2', '--set', 'training.groupSize=3']);
     expect({ code, err }).toEqual({ code: 0, err: '' });

@@ -140,7 +140,6 @@ function playedLines(report: ProbeReport, width: number, trains: boolean): strin
 
 function headRows(report: ProbeReport, trains: boolean): string[][] {
   const { groups, success, best, reward, groupSize, failures, parts, ownRewards, metrics = {} } = report;
-  const of = (count: number) => `${count} (${percent(count / groups.count)})`;
   const numbers = (values: Readonly<Record<string, number>>) =>
     Object.entries(values).map(([name, value]) => `${name} ${significant(value)}`);
   const rewards = [
@@ -157,18 +156,24 @@ function headRows(report: ProbeReport, trains: boolean): string[][] {
       'success',
       `${percent(success.mean)}  [${(100 * success.low).toFixed(1)}, ${(100 * success.high).toFixed(1)}]  best of ${groupSize} ${percent(best)}`,
     ],
-    ...(trains ? [['groups', `${of(groups.signal)} of ${groups.count} have a learning signal`]] : []),
-    [
-      trains ? '' : 'groups',
-      `${of(groups.mixed)} mixed, ${of(groups.allRight)} all right, ${of(groups.allWrong)} all wrong`,
-    ],
-    ...(groups.penaltiesOnly > 0 ? [['', `in ${of(groups.penaltiesOnly)} only penalties differ`]] : []),
+    ...groupRows(groups, trains),
     ...(report.repeated > 0
       ? [['', `${percent(report.repeated)} of the episodes repeat another one of their group`]]
       : []),
     ...(rewards.length > 0 ? [['rewards', rewards.join(', ')]] : []),
     ...(Object.keys(metrics).length > 0 ? [['metrics', numbers(metrics).join(', ')]] : []),
     ...(Object.keys(failures).length > 0 ? [['failed', numbers(failures).join(', ')]] : []),
+  ];
+}
+
+function groupRows(groups: ProbeReport['groups'], trains: boolean): string[][] {
+  const { count, signal, mixed, allRight, allWrong, penaltiesOnly } = groups;
+  if (count === 0) return [['groups', 'none is left: each episode failed']];
+  const of = (some: number) => `${some} (${percent(some / count)})`;
+  return [
+    ...(trains ? [['groups', `${of(signal)} of ${count} have a learning signal`]] : []),
+    [trains ? '' : 'groups', `${of(mixed)} mixed, ${of(allRight)} all right, ${of(allWrong)} all wrong`],
+    ...(penaltiesOnly > 0 ? [['', `in ${of(penaltiesOnly)} only penalties differ`]] : []),
   ];
 }
 

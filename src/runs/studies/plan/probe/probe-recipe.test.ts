@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { RunEvent, Step, Warmup } from '@drmas/engine/events';
 import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { temporaryRoot, tinyRecipe, trainTiny } from '../../../../../test/support/tiny-run.js';
+import { digitTeam, temporaryRoot, tinyRecipe, trainTiny } from '../../../../../test/support/tiny-run.js';
 import { readEpisodes, type StoredEpisode } from '../../../../method/store/episode-files.js';
 import type { RunDirectory } from '../../../../method/store/run-directory.js';
 import { probeRecipe } from './probe-recipe.js';
@@ -104,6 +104,23 @@ describe('probeRecipe', () => {
   it.each(['remax', 'gigpo'])('plays the extra rollouts of %s', async (type) => {
     const report = await probeRecipe(tinyRecipe({}, [`advantage.type=${type}`]), host, { tasks: 3 });
     expect(report.estimators[type]?.solver?.maxAbsAdvantage).toBeGreaterThan(0);
+  });
+
+  it('divides the time of a step by all episodes that it plays, greedy ones and replaced ones too', async () => {
+    const answers = { verifier: { ...digitTeam.agents.verifier, parse: () => '<approve>' } };
+    const team = { ...digitTeam, agents: { ...digitTeam.agents, ...answers } }; // two calls in each episode
+    const ratio = async (...settings: string[]) => {
+      const { evaluation, rollout } = (await probeRecipe(tinyRecipe({ team }, settings), host, { tasks: 2 }))
+        .projection;
+      return evaluation / rollout;
+    };
+    // Four steps of 2 tasks x 4 episodes; three evaluations of 3 tasks x 2 samples.
+    expect(await ratio()).toBeCloseTo(18 / (4 * 8), 9);
+    expect(await ratio('advantage.type=remax')).toBeCloseTo(18 / (4 * (8 + 2)), 9);
+    const filter = 'training.filter={"type":"equal-outcomes","refill":{"maxRounds":3}}';
+    const alike = { ...team, reward: () => 1 };
+    const refilled = await probeRecipe(tinyRecipe({ team: alike }, [filter]), host, { tasks: 2 });
+    expect(refilled.projection.evaluation / refilled.projection.rollout).toBeCloseTo(18 / (4 * 3 * 8), 9);
   });
 
   it('refuses to play nothing', async () => {

@@ -144,11 +144,31 @@ function joined(steps: readonly Played[]): Pick<Played, 'step' | 'all' | 'kept' 
   };
 }
 
-/** The seconds of a step's rollout: of the last complete step, else projected from a part. */
-function rolloutSeconds(steps: readonly Played[], tasks: number, { training: { tasksPerStep } }: Recipe): number {
+interface RolloutSeconds {
+  readonly step: number;
+  readonly episode: number;
+}
+
+/** The seconds of a step's rollout, and of an episode in it: of the last complete step, else projected from a part. */
+function rolloutSeconds(
+  steps: readonly Played[],
+  tasks: number,
+  { training: { tasksPerStep } }: Recipe,
+): RolloutSeconds {
   const whole = Math.floor(tasks / tasksPerStep);
   const step = steps[Math.max(0, whole - 1)];
-  return step === undefined ? 0 : whole > 0 ? step.seconds : (step.seconds * tasksPerStep) / tasks;
+  if (step === undefined) return { step: 0, episode: 0 };
+  return {
+    step: whole > 0 ? step.seconds : (step.seconds * tasksPerStep) / tasks,
+    episode: step.seconds / wholeEpisodes(step),
+  };
+}
+
+/** The number of episodes with as many calls as a step: also of those that a filter replaced, and of extra rollouts. */
+function wholeEpisodes({ all, extra }: Pick<Played, 'all' | 'extra'>): number {
+  const callsOf = (episodes: readonly Episode[]) => episodes.reduce((sum, { turns }) => sum + turns.length, 0);
+  const episodes = all.flatMap((group) => group.episodes);
+  return episodes.length * (1 + callsOf(extra.episodes) / Math.max(1, callsOf(episodes)));
 }
 
 /** The seconds of learning from a step. The update is really made, because these policies are not used afterwards. */
@@ -169,12 +189,12 @@ function projection(
   recipe: Recipe,
   heldOut: number,
   episodes: readonly Episode[],
-  step: { readonly warmStart: number; readonly rollout: number; readonly update: number },
+  step: { readonly warmStart: number; readonly rollout: RolloutSeconds; readonly update: number },
 ): RunProjection {
-  const { steps, tasksPerStep, groupSize } = recipe.training;
-  const [rollout, update] = [step.rollout * steps, step.update * steps];
-  const evaluation = (step.rollout / (tasksPerStep * groupSize)) * evaluationEpisodes(recipe, heldOut);
-  const time = { stepSeconds: step.rollout + step.update, seconds: rollout + update + evaluation };
+  const { steps } = recipe.training;
+  const [rollout, update] = [step.rollout.step * steps, step.update * steps];
+  const evaluation = step.rollout.episode * evaluationEpisodes(recipe, heldOut);
+  const time = { stepSeconds: step.rollout.step + step.update, seconds: rollout + update + evaluation };
   const parts = { warmStart: step.warmStart, rollout, update, evaluation };
   const use = agentUse(recipe, episodes);
   const memory = process.resourceUsage().maxRSS * 1024;
