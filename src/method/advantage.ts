@@ -16,6 +16,7 @@ export {
   type Column,
   columnOf,
   countKinds,
+  type GroupOutcome,
   groupOutcomes,
   type KindCounts,
 } from './advantage/analysis/outcome-groups.js';

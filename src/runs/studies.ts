@@ -25,7 +25,13 @@ export {
   speakerOfModule,
 } from './studies/demonstrate/speaker.js';
 export { collectLog } from './studies/inspect/collect-turns.js';
-export { comparableEstimator, type GroupFindings, type Inspection, inspect } from './studies/inspect/inspect-log.js';
+export {
+  comparableEstimator,
+  type GroupFindings,
+  type Inspection,
+  inspect,
+  storedRules,
+} from './studies/inspect/inspect-log.js';
 export { rehearsedTurns } from './studies/plan/dry-run.js';
 export { type ForecastRequest, forecastRun, type RunForecast } from './studies/plan/forecast-run.js';
 export type { ProbeReport } from './studies/plan/probe/probe-recipe.js';

@@ -3,6 +3,8 @@
  * played, with failures of each kind. A number that is not counted here has its reason in `elsewhere`, so a new metric
  * fails this test until it has a row.
  */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { EvaluationEvent } from '@drmas/engine/events';
 import { choiceTable } from '@drmas/engine/model';
 import { type Episode, isUnscored, type Turn } from '@drmas/engine/nouns';
@@ -11,9 +13,12 @@ import { openEstimator } from '../../src/method/advantage.js';
 import { stepAdvantages } from '../../src/method/index.js';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
-import type { Recipe } from '../../src/method/recipe/recipe.js';
+import { type Recipe, recipeJson } from '../../src/method/recipe/recipe.js';
+import { storedEpisode } from '../../src/method/store/episode-files.js';
 import { evaluationEvent } from '../../src/method/training/evaluation/evaluate-policies.js';
 import type { Played } from '../../src/method/training/play/played.js';
+import { collectLog } from '../../src/runs/studies/inspect/collect-turns.js';
+import { inspect, storedRules } from '../../src/runs/studies/inspect/inspect-log.js';
 import { probeFindings } from '../../src/runs/studies/plan/probe/probe-findings.js';
 import {
   choiceRecipe,
@@ -24,6 +29,7 @@ import {
   type Round,
   richReward,
 } from '../support/choice-run.js';
+import { temporaryRoot } from '../support/tiny-run.js';
 
 // Arithmetic by hand, without the functions that the events are made with.
 
@@ -389,6 +395,76 @@ describe('evaluations and the probe count by hand alike', () => {
       expect(compare(findings, counted, ofProbes, elsewhereInProbes).length).toBeGreaterThan(least);
     },
   );
+});
+
+// `drmas inspect` counts the same from the episode files of a run.
+
+/** The episodes of a group that are compared: those in which an agent that trains wrote. */
+const comparedIn = (episodes: readonly Episode[]) => {
+  const compared = episodes.filter(({ turns }) => turns.some(({ frozen }) => frozen !== true));
+  return compared.length === 0 ? episodes : compared;
+};
+const groupsIn = ({ learnt }: Counted) => byTask(learnt, ({ task }) => task.id).map(comparedIn);
+const areEqual = (values: readonly number[]) => Math.max(...values) - Math.min(...values) < 1e-9;
+const withoutCost = ({ score }: Episode) => score.team - price * (score.parts.calls ?? 0);
+const trainedTurnsOf = (episodes: readonly Episode[], agent: string) =>
+  turnsOf(episodes, agent).filter(({ turn }) => turn.frozen !== true);
+const isRight = (group: readonly Episode[]) => group.every((each) => solved(each) >= 0.5);
+const unmixed = (of: Counted) => groupsIn(of).filter((group) => areEqual(group.map(withoutCost)));
+/** The weight of the part `calls` in every recipe here. */
+const price = 1;
+
+const ofInspections: typeof ofSteps = [
+  [/^turns$/, ({ learnt }) => learnt.flatMap(({ turns }) => turns.filter(({ frozen }) => frozen !== true)).length],
+  [/^episodes$/, ({ learnt }) => learnt.length],
+  [/^groups\.count$/, (of) => groupsIn(of).length],
+  [/^groups\.mixed$/, (of) => groupsIn(of).length - unmixed(of).length],
+  [/^groups\.allRight$/, (of) => unmixed(of).filter(isRight).length],
+  [/^groups\.allWrong$/, (of) => unmixed(of).filter((group) => !isRight(group)).length],
+  [
+    /^agents\.(\w+)\.callsPerEpisode$/,
+    ({ learnt }, [agent = '']) => trainedTurnsOf(learnt, agent).length / learnt.length,
+  ],
+  [/^agents\.(\w+)\.turns$/, ({ learnt }, [agent = '']) => trainedTurnsOf(learnt, agent).length],
+  [
+    /^agents\.(\w+)\.penalised$/,
+    ({ learnt }, [agent = '']) => share(trainedTurnsOf(learnt, agent), ({ turn }) => turn.penalty > 0),
+  ],
+  ...ofSteps.filter(([pattern]) => /agents.*(rewardMean|rewardStd)/.test(`${pattern}`)),
+  [/^agents\.(\w+)\.calls\.share$/, ({ learnt }, [agent = '']) => share(learnt, (each) => calls(each, agent))],
+  [/^agents\.(\w+)\.calls\.overall$/, ({ learnt }) => average(learnt.map(({ score }) => score.team))],
+  [
+    /^agents\.(\w+)\.calls\.success$/,
+    ({ learnt }, [agent = '']) => average(learnt.filter((each) => calls(each, agent)).map(({ score }) => score.team)),
+  ],
+];
+const elsewhereInInspections: typeof elsewhere = [
+  [/^(files|rows)$/, 'of the files'],
+  [/^(groups\.(nothing|penaltiesOnly|ownRewardsOnly|single\w+)|estimators\..*)$/, 'inspect-log.test.ts'],
+  [/^agents\.\w+\.(inflation\..*|ownShare|calls\.alone)$/, 'own-share.test.ts and inflation.test.ts'],
+];
+
+describe('an inspection counts the stored episodes by hand alike', () => {
+  const root = temporaryRoot();
+
+  it.each(cases)('%s, %s', async (failure, variant) => {
+    const recipe = choiceRecipe(
+      { team: game(rules[failure]), training: { steps: 1, tasksPerStep: 6, groupSize: 6 }, ...assigned[variant] },
+      variants[variant],
+    );
+    const [{ played, learnt, event }] = (await learnSteps(recipe)) as [PlayedAndLearnt];
+    const counted = countedIn(played, recipe);
+    const file = join(root, 'step-000001.jsonl');
+    const rows = counted.all.map((each) => storedEpisode(each, learnt.advantages.byEpisode.get(each)));
+    await writeFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    const log = collectLog([file], {}, storedRules(JSON.parse(JSON.stringify(recipeJson(recipe)))));
+    if (counted.learnt.every(({ turns }) => turns.every(({ frozen }) => frozen === true)))
+      return expect(log).rejects.toThrow(/expected at least one turn, found none/);
+    const findings = inspect(await log);
+    expect(compare(findings, counted, ofInspections, elsewhereInInspections).length).toBeGreaterThan(10);
+    const { mixed, allRight, allWrong } = findings.groups;
+    expect(event.groups).toMatchObject({ mixed, allRight, allWrong });
+  });
 });
 
 it('what was not measured is absent, and not 0', async () => {

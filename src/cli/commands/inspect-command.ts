@@ -2,8 +2,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { LogError, messageOf, RunError } from '@drmas/engine/errors';
 import { codeOf, nodeFiles } from '@drmas/engine/platform';
-import { changedRecords, missingRun, RECIPE, runsBeside } from '../../method/store.js';
-import { collectLog, comparableEstimator, inspect } from '../../runs/studies.js';
+import { changedRecords, missingRun, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
+import { collectLog, comparableEstimator, inspect, storedRules } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { repeated, text, toggle } from '../flags.js';
@@ -40,9 +40,10 @@ export const inspectLog = defineCommand({
   async run(context, [typed], { estimator, json, ...fields }) {
     const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
     const { path, files } = await logAt(typed);
-    const log = await collectLog(files, fields);
-    const isRun = await nodeFiles.exists(join(path, RECIPE)).catch(() => false); // a log may be a file
-    const changed = isRun ? await changedRecords(path) : undefined;
+    const run = await runAround(path);
+    const record = run === undefined ? undefined : await RunDirectory.open(run).catch(() => undefined); // damaged
+    const log = await collectLog(files, fields, record && storedRules(record.record.resolved));
+    const changed = run === path ? await changedRecords(path) : undefined;
     if (changed !== undefined) context.stderr.write(`warning: ${changed}\n`);
     const inspection = inspect(log, estimators.length === 0 ? undefined : estimators);
     const { width } = screenOf(context.stdout, context.environment);
@@ -51,6 +52,13 @@ export const inspectLog = defineCommand({
     return 0;
   },
 });
+
+/** The run that the path is, or whose episodes it has. */
+async function runAround(path: string): Promise<string | undefined> {
+  const places = [path, dirname(path), dirname(dirname(path))];
+  const isIn = await Promise.all(places.map((place) => nodeFiles.exists(join(place, RECIPE)).catch(() => false)));
+  return places.find((_, i) => isIn[i]);
+}
 
 /**
  * The files of a log: a file, a run's training episodes, or the logs below a directory (rLLM has one for each step). In

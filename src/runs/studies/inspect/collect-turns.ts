@@ -2,7 +2,16 @@ import { LogError } from '@drmas/engine/errors';
 import type { TurnRecord } from '@drmas/engine/nouns';
 import { TurnBatch } from '../../../method/advantage.js';
 import { type LogPlace, type LogRow, readRows } from '../../../method/store.js';
-import { type Fields, flatLayout, type Layout, type LoggedTurn, recognise } from './log-layouts.js';
+import { noCost } from '../../../teams/rollout.js';
+import {
+  type Fields,
+  flatLayout,
+  type Layout,
+  type LoggedTurn,
+  type RewardRules,
+  recognise,
+  type UntrainedEpisode,
+} from './log-layouts.js';
 
 /** The turns of one or more log files: the estimators' input, and facts for a person. */
 export interface Log {
@@ -15,6 +24,10 @@ export interface Log {
   readonly steps: Int32Array; // [turns]
   /** The penalties of each turn. The reward of its record is net of them. */
   readonly penalties: Float64Array; // [turns]
+  /** The costs of calls in each turn's outcome and in its reward. Undefined if there are none. */
+  readonly costs?: { readonly outcome: Float64Array; readonly reward: Float64Array } | undefined; // [turns]
+  /** The episodes in which only frozen agents acted. They have no turn in the batch. */
+  readonly untrained?: readonly UntrainedEpisode[];
   /** The success of each turn's episode. Undefined if a turn lacks one. */
   readonly success?: Float64Array | undefined; // [turns]
   /** The advantages of the trainer that wrote the log. Undefined if a turn lacks one. */
@@ -25,11 +38,19 @@ export interface Log {
  * Reads logs in one pass. It stores each name once and no texts, so a million turns take a few hundred megabytes.
  * @param files Files of one layout, in the order in which they are read
  * @param given Fields that the user named. They override the recognised layout
+ * @param rules What the recipe tells of our own episodes. Default: calls cost nothing, and failed episodes count if
+ *   policies learnt from them
  * @throws LogError with file and line of a row that cannot be parsed, or with the fields of an unknown layout that the
  *   user has to name
  */
-export async function collectLog(files: readonly string[], given: Partial<Fields> = {}): Promise<Log> {
+export async function collectLog(
+  files: readonly string[],
+  given: Partial<Fields> = {},
+  rules: RewardRules = { costOf: noCost, failedEpisodes: 'exclude' },
+): Promise<Log> {
   const turns: TurnRecord[] = [];
+  const untrained: UntrainedEpisode[] = [];
+  const costs: { readonly outcome: number[]; readonly reward: number[] } = { outcome: [], reward: [] };
   const penalties: number[] = [];
   const logged: number[] = [];
   const success: number[] = [];
@@ -41,9 +62,11 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
   let layout: Layout | undefined;
   let rows = 0;
   let step = '';
+  const groupOf = (turn: Pick<LoggedTurn, 'step'>) => (turn.step === '' ? step : turn.step);
+  const taskOf = (turn: Pick<LoggedTurn, 'step' | 'task'>) =>
+    name(groupOf(turn) === '' ? turn.task : `${groupOf(turn)}/${turn.task}`);
   const take = (turn: LoggedTurn) => {
-    const group = turn.step === '' ? step : turn.step;
-    const task = name(group === '' ? turn.task : `${group}/${turn.task}`);
+    const [group, task] = [groupOf(turn), taskOf(turn)];
     const reward = turn.reward - turn.penalty;
     turns.push({
       task,
@@ -57,13 +80,15 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
     stepIndex.set(group, index);
     steps.push(index);
     penalties.push(turn.penalty);
+    costs.outcome.push(turn.cost?.outcome ?? 0);
+    costs.reward.push(turn.cost?.reward ?? 0);
     if (turn.advantage !== undefined) logged.push(turn.advantage);
     if (turn.success !== undefined) success.push(turn.success);
   };
   const onRow = (row: LogRow, place: LogPlace) => {
-    layout ??= layoutOf(row, place, given);
+    layout ??= layoutOf(row, place, given, rules);
     step = layout.fileIsStep && files.length > 1 ? place.file : '';
-    layout.read(row, place, take);
+    layout.read(row, place, take, (episode) => untrained.push({ ...episode, task: taskOf(episode) }));
     rows++;
   };
   for (const file of files) {
@@ -79,6 +104,11 @@ export async function collectLog(files: readonly string[], given: Partial<Fields
     batch: new TurnBatch(turns),
     steps: Int32Array.from(steps),
     penalties: Float64Array.from(penalties),
+    costs:
+      rules.costOf === noCost
+        ? undefined
+        : { outcome: Float64Array.from(costs.outcome), reward: Float64Array.from(costs.reward) },
+    untrained,
     success: success.length === turns.length ? Float64Array.from(success) : undefined,
     logged: logged.length === turns.length ? Float64Array.from(logged) : undefined,
   };
@@ -107,10 +137,10 @@ function positionOf(positions: Map<string, Map<string, number>>, task: string, e
   return position;
 }
 
-function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>): Layout {
+function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>, rules: RewardRules): Layout {
   const named = Object.keys(given);
   const { task, reward } = given;
-  const layout = recognise(row);
+  const layout = recognise(row, rules);
   if (layout !== undefined && 'fields' in layout)
     return checked({ ...layout.fields, ...given }, layout.name, layout.notices);
   if (task !== undefined && reward !== undefined)

@@ -1,6 +1,6 @@
 /** The findings of `drmas inspect`: facts about estimators from the rewards of a log, without any model. */
 
-import { ArgumentError } from '@drmas/engine/errors';
+import { ArgumentError, isObject } from '@drmas/engine/errors';
 import type { TurnRecord } from '@drmas/engine/nouns';
 import type { Advantages } from '../../../method/advantage.js';
 import {
@@ -11,9 +11,11 @@ import {
   agentCalls,
   agentRewards,
   type Column,
+  columnOf,
   comparableEstimators,
   countKinds,
   explainInflation,
+  type GroupOutcome,
   type Groups,
   groupOutcomes,
   type KindCounts,
@@ -25,7 +27,9 @@ import {
   TurnBatch,
   usualEstimators,
 } from '../../../method/advantage.js';
+import { costOfCalls } from '../../../teams/rollout.js';
 import type { Log } from './collect-turns.js';
+import type { RewardRules, UntrainedEpisode } from './log-layouts.js';
 
 export interface LoggedAgent extends Omit<AgentRewards, 'groupSpread'> {
   readonly penalised: number;
@@ -39,7 +43,7 @@ export interface LoggedAgent extends Omit<AgentRewards, 'groupSpread'> {
   readonly explanation: string;
 }
 
-/** The groups of a log by outcome: rewards before penalties. */
+/** The groups of a log by outcome: rewards before penalties and the cost of calls. */
 export interface GroupFindings extends KindCounts {
   readonly count: number;
   /** Groups of one episode, and (task, agent) pairs of one turn, which have nothing to be compared with. */
@@ -60,9 +64,26 @@ export interface Inspection {
   readonly notices: readonly string[];
 }
 
+/** What a recipe tells of the rewards in its run's episodes. @param resolved The recipe that the run has stored */
+export function storedRules({ agents, training }: Readonly<Record<string, unknown>>): RewardRules {
+  const number = (value: unknown) => (typeof value === 'number' ? value : 0);
+  const priced = Object.entries(isObject(agents) ? agents : {}).map(([agent, settings]) => {
+    const { callCost, tokenCost } = isObject(settings) ? settings : {};
+    return [agent, { callCost: number(callCost), tokenCost: number(tokenCost) }] as const;
+  });
+  const { partWeights, failedEpisodes } = isObject(training) ? training : {};
+  const weights = Object.entries(isObject(partWeights) ? partWeights : {}).map(
+    ([part, weight]) => [part, number(weight)] as const,
+  );
+  return {
+    costOf: costOfCalls(Object.fromEntries(priced), Object.fromEntries(weights)),
+    failedEpisodes: failedEpisodes === 'zero' ? 'zero' : 'exclude',
+  };
+}
+
 /** @throws ArgumentError with a turn for which an estimator cannot be computed */
 export function inspect(log: Log, estimators: readonly MethodEstimator[] = usualEstimators): Inspection {
-  const { batch, logged } = log;
+  const { batch, logged, untrained = [] } = log;
   const compared: [string, Advantages][] = estimators.map((one) => [one.type, advantagesByStep(log, one)]);
   if (logged !== undefined) compared.unshift(['logged', logged]);
   return {
@@ -70,7 +91,7 @@ export function inspect(log: Log, estimators: readonly MethodEstimator[] = usual
     files: log.files,
     rows: log.rows,
     turns: batch.turns.length,
-    episodes: batch.episodes.count,
+    episodes: batch.episodes.count + untrained.length,
     groups: groupFindings(log),
     agents: agentFindings(log),
     estimators: Object.fromEntries(compared.map(([type, advantages]) => [type, advantageSizes(batch, advantages)])),
@@ -104,15 +125,18 @@ export function comparableEstimator(name: string): MethodEstimator {
   throw new ArgumentError(`--estimator must be one of ${types}, got '${name}'`);
 }
 
-function agentFindings({ batch, penalties }: Log): Record<string, LoggedAgent> {
-  const rewards = agentRewards(batch);
+function agentFindings({ batch, penalties, untrained = [] }: Log): Record<string, LoggedAgent> {
+  const rewards = agentRewards(batch, batch.episodes.count + untrained.length);
   const paid = Float64Array.from(penalties, (penalty) => (penalty > 0 ? 1 : 0));
   const { mean: penalised } = statisticsOf(batch.agents, paid);
   const grpo = openEstimator({ type: 'grpo' });
   const byEpisodes = predictedInflation(batch, grpo);
   const shares = ownShares(batch, grpo);
   const byTurns = predictedInflation(batch, openEstimator({ type: 'grpo-turn' }));
-  const called = agentCalls(batch);
+  const called = agentCalls(
+    batch,
+    untrained.map(({ outcome }) => outcome),
+  );
   return batch.byAgent((k, name) => {
     const calls = called[name] as AgentCalls;
     const { turns, callsPerEpisode, rewardMean, rewardStd } = rewards[name] as AgentRewards;
@@ -130,10 +154,12 @@ function agentFindings({ batch, penalties }: Log): Record<string, LoggedAgent> {
   });
 }
 
-function groupFindings({ batch, penalties, success }: Log): GroupFindings {
+function groupFindings({ batch, penalties, costs, success, untrained = [] }: Log): GroupFindings {
   const { tasks, taskAgents, taskOfEpisode, turns, rewards } = batch;
-  const before = rewards.map((reward, i) => reward + (penalties[i] as number));
-  const outcomes = Float64Array.from(turns, (turn, i) => turn.outcome ?? (before[i] as number));
+  const before = rewards.map((reward, i) => reward + (penalties[i] as number) + (costs?.reward[i] ?? 0));
+  const outcomes = Float64Array.from(turns, ({ outcome }, i) =>
+    outcome === undefined ? (before[i] as number) : outcome + (costs?.outcome[i] ?? 0),
+  );
   // If a log has only the agents' rewards, an outcome is compared only with outcomes of the same agent.
   const hasOutcomes = turns.every((turn) => turn.outcome !== undefined);
   const columnFor = (values: Float64Array, peers: Groups): Column => ({ values, group: tasks.of, peers });
@@ -143,12 +169,27 @@ function groupFindings({ batch, penalties, success }: Log): GroupFindings {
     earned: columnFor(before, taskAgents),
     reward: columnFor(rewards, taskAgents),
   });
+  const compared = new Set(turns.map(({ task }) => task));
+  const others = untrainedGroups(untrained.filter(({ task }) => !compared.has(task)));
   return {
-    count: tasks.count,
-    ...countKinds(kinds),
+    count: tasks.count + others.length,
+    ...countKinds([...kinds, ...others]),
     singleEpisode: groupsOfOne(taskOfEpisode),
     singleTurnOfAgent: groupsOfOne(taskAgents),
   };
+}
+
+/** The groups of tasks for which only frozen agents acted. */
+function untrainedGroups(episodes: readonly UntrainedEpisode[]): GroupOutcome[] {
+  const tasks = new Map<string, UntrainedEpisode[]>();
+  for (const episode of episodes) {
+    const others = tasks.get(episode.task);
+    if (others === undefined) tasks.set(episode.task, [episode]);
+    else others.push(episode);
+  }
+  const groups = [...tasks.values()];
+  const [outcome, success] = [columnOf(groups, ({ earned }) => earned), columnOf(groups, ({ success = 0 }) => success)];
+  return groupOutcomes(groups.length, { outcome, success, reward: columnOf(groups, (each) => each.outcome) });
 }
 
 function groupsOfOne(groups: Groups): number {

@@ -1,6 +1,7 @@
 import { isObject, LogError } from '@drmas/engine/errors';
 import { type Episode, isLesson, type Score, successOf } from '@drmas/engine/nouns';
 import { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, rowsAt } from '../../../method/store.js';
+import type { CostOfCalls, FailureRule } from '../../../teams/rollout.js';
 
 /** One call of one agent in a log. */
 export interface LoggedTurn {
@@ -18,8 +19,17 @@ export interface LoggedTurn {
   readonly outcome: number | undefined;
   /** How far the episode solved its task, from 0 to 1, if the log says so. */
   readonly success?: number;
+  /** The costs of calls that were taken off the outcome and off the reward, if the log says so. */
+  readonly cost?: { readonly outcome: number; readonly reward: number };
   /** The advantage that the trainer of the log computed. */
   readonly advantage: number | undefined;
+}
+
+/** An episode in which only frozen agents acted. Estimators compare no turn of it. */
+export interface UntrainedEpisode extends Pick<LoggedTurn, 'step' | 'task' | 'success'> {
+  /** Without the cost of calls. */
+  readonly earned: number;
+  readonly outcome: number;
 }
 
 export interface Layout {
@@ -28,7 +38,12 @@ export interface Layout {
   /** Notes for a person: how the log is read. */
   readonly notices: readonly string[];
   /** @throws LogError with the missing or wrong field */
-  read(row: LogRow, place: LogPlace, take: (turn: LoggedTurn) => void): void;
+  read(
+    row: LogRow,
+    place: LogPlace,
+    take: (turn: LoggedTurn) => void,
+    untrained: (each: UntrainedEpisode) => void,
+  ): void;
 }
 
 /** The fields (dotted paths) of a flat log. A row is one turn. */
@@ -45,6 +60,12 @@ export interface Fields {
   readonly advantage?: string;
 }
 
+/** What a recipe tells of the rewards in its run's episodes. */
+export interface RewardRules {
+  readonly costOf: CostOfCalls;
+  readonly failedEpisodes: FailureRule;
+}
+
 /** A log that was recognised by its first row: nested, or flat with fields that the user may rename. */
 export type Recognised =
   | Layout
@@ -52,47 +73,55 @@ export type Recognised =
 
 const ONLY_AGENT = 'agent';
 
-export function recognise(row: LogRow): Recognised | undefined {
-  for (const layout of [episodes, rllmEpisodes, traces]) if (layout.fits(row)) return layout;
+/** @param rules What the recipe tells of our own episodes */
+export function recognise(row: LogRow, rules: RewardRules): Recognised | undefined {
+  for (const layout of [episodes(rules), rllmEpisodes, traces]) if (layout.fits(row)) return layout;
   return rolloutsOfVerifiers(row) ?? generationsOfVerl(row) ?? completionsOfTrl(row);
 }
 
 /** Our own `episodes/*.jsonl`. */
-const episodes: Layout & { fits(row: LogRow): boolean } = {
+const episodes = ({ costOf, failedEpisodes }: RewardRules): Layout & { fits(row: LogRow): boolean } => ({
   name: 'drmas episodes',
   fileIsStep: true,
   notices: [],
   fits: (row) => isObject(row.task) && isObject(row.score) && Array.isArray(row.turns),
-  read(row, place, take) {
+  read(row, place, take, untrained) {
     const turns = rowsAt(row, 'turns', place);
-    if (row.failure !== undefined && !teaches(row.failure, turns)) return;
+    const counts = row.failure === undefined || failedEpisodes === 'zero' || teaches(row.failure, turns);
+    if (!counts) return;
+    const score = scoreIn(row.score);
+    const cost = costOf({ score });
     const shared = {
       step: '',
       task: nameAt(row, 'task.id', place),
       episode: nameAt(row, 'sample', place),
       outcome: numberAt(row, 'score.team', place),
-      success: successIn(row.score),
+      success: successOf({ score }),
     };
-    for (const turn of turns) {
-      if (turn.frozen === true) continue; // estimators ignore it
+    const trained = turns.filter(({ frozen }) => frozen !== true); // estimators ignore the others
+    if (trained.length === 0) untrained({ ...shared, earned: shared.outcome + cost });
+    for (const turn of trained) {
+      const agent = nameAt(turn, 'agent', place);
       const penalty = numberAt(turn, 'penalty', place);
       const { advantage } = turn;
       take({
         ...shared,
-        agent: nameAt(turn, 'agent', place),
+        agent,
         turn: numberAt(turn, 'turn', place),
         reward: numberAt(turn, 'reward', place) + penalty,
         penalty,
+        // An agent with a reward of its own pays nothing for calls.
+        ...(cost === 0 ? {} : { cost: { outcome: cost, reward: Object.hasOwn(score.agents, agent) ? 0 : cost } }),
         advantage: typeof advantage === 'number' ? advantage : undefined,
       });
     }
   },
-};
+});
 
-/** The success of a stored score, which may be damaged: parts that are none count as absent. */
-function successIn(score: unknown): number {
-  const { parts, ...rest } = score as Score;
-  return successOf({ score: { ...rest, parts: isObject(parts) ? parts : {} } });
+/** A stored score, which may be damaged: parts and agents that are no objects count as absent. */
+function scoreIn(score: unknown): Score {
+  const { parts, agents, ...rest } = score as Score;
+  return { ...rest, parts: isObject(parts) ? parts : {}, agents: isObject(agents) ? agents : {} };
 }
 
 /** Whether policies learn from a failed episode: by default if the agents' texts caused the failure. */
