@@ -119,11 +119,6 @@ class Cache:
             for tensor in tensors:
                 tensor[target, :, :length] = tensor[source, :, :length]
 
-    def clear(self, slot: int) -> None:
-        for tensors in self.layers:
-            for tensor in tensors:
-                tensor[slot] = 0
-
 
 class Mixer:
     """`ancestors` [taps - 1, R]: where among the rows that are read the ones 1, 2, ... tokens before each row are, -1
@@ -160,6 +155,9 @@ class Mixer:
         if cache is None or writes is None:
             return values
         kept = cache.layers[layer]
+        # Rows of others lie beside, which a weight of 0 does not hide if they are not finite. Keys stay as they are, so
+        # a row that sees them is not finite either.
+        values = *values[:-1], values[-1].nan_to_num()
         for tensor, value in zip(kept, values, strict=True):
             tensor[writes.slots, :, writes.places] = value[writes.rows]
         if reads is None:

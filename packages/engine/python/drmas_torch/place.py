@@ -118,8 +118,6 @@ class Place:
             cached, first = cached + tree.before, first + tree.rows
         if kept:  # what is written twice is written alike
             to['writes'][:, kept:] = to['writes'][:, :1]
-        if cached:  # a slot that none of these reads may be spoilt, and a weight of 0 would not hide it
-            to['reads'][:, cached:] = to['reads'][:, :1]
         to['ancestors'][:] = ancestors_of(paths, sizes.before + sizes.rows, config.taps)[:, sizes.before :]
         return Packed(sizes, torch.from_numpy(numbers), segments)
 

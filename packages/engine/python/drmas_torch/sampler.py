@@ -8,7 +8,6 @@ request that ends has one more token drawn, which nobody reads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
@@ -105,8 +104,6 @@ class Sampler:
         self._running: list[Running] = []
         self._cache = Cache(decoder.config, place.device, decoder.dtype)
         self._slots = Slots()
-        self._spoilt: set[int] = set()
-        """Slots whose keys and values may not be finite. A weight of 0 would not hide them from the next request."""
         self._state = {name: torch.full((0,), value, device=place.device) for name, value in UNUSED.items()}
         self._uniforms = torch.zeros(0, 0, device=place.device)
         """Of each slot the random number of the draw at each position."""
@@ -163,7 +160,7 @@ class Sampler:
         self._waiting, self._running, self._late, self._waited = [], [], None, 0
         self._graphs.forget()
         self._cache.resize(0, 0)
-        self._slots, self._spoilt = Slots(), set()
+        self._slots = Slots()
         self._state = {name: of_slots[:0] for name, of_slots in self._state.items()}
         self._uniforms = self._uniforms[:0, :0]
         return ids
@@ -172,9 +169,6 @@ class Sampler:
         one.finish_reason = reason
         self._slots.release(one.slot)
         self._running.remove(one)
-        if not (one.logprobs and math.isfinite(one.logprobs[-1])):
-            self._slots.length[one.slot] = 0
-            self._spoilt.add(one.slot)
 
     def _positions(self, request: Request) -> int:
         return min(self.decoder.config.context, len(request.prompt) + request.wanted['maxTokens'])
@@ -249,9 +243,6 @@ class Sampler:
             self._waiting.pop(0)
             one = Running(request, key, version, slot)
             self._running.append(one)
-            if slot in self._spoilt:
-                self._cache.clear(slot)
-                self._spoilt.remove(slot)
             new = len(request.prompt) - 1 - shared
             if rows + new > self.place.rows:
                 self._begin(admitted, begun)

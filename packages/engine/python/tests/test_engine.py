@@ -352,17 +352,39 @@ class Sampling(unittest.TestCase):
 
     def test_a_policy_whose_numbers_overflow_spoils_no_other_in_a_pass(self) -> None:
         """Their prompts are computed together."""
-        sampler = Sampler(place(), decoder(), 8, SETTINGS, lambda *_: None)
-        for number, factor in ((1, 1e25), (2, 1)):
-            policy = adapted(decoder(), number)
-            policy.trained.flat.mul_(factor)
-            sampler.load(number, 0, policy.trained.tensors)
-        for i in range(8):
-            sampler.submit(request(i, np.arange(20, dtype=np.int32) + i), 1 + i % 2)
-        spoilt = {}
-        while sampler.busy:
-            spoilt.update({one.request.id: math.isnan(one.logprobs[-1]) for one in sampler.step()})
-        self.assertEqual(spoilt, {i: i % 2 == 0 for i in range(8)})
+        for where in (place(), on_flex()):
+            sampler = Sampler(where, decoder(), 8, SETTINGS, lambda *_: None)
+            for number, factor in ((1, 1e25), (2, 1)):
+                policy = adapted(decoder(), number)
+                policy.trained.flat.mul_(factor)
+                sampler.load(number, 0, policy.trained.tensors)
+            for i in range(8):
+                sampler.submit(request(i, np.arange(20, dtype=np.int32) + i), 1 + i % 2)
+            spoilt = {}
+            while sampler.busy:
+                spoilt.update({one.request.id: math.isnan(one.logprobs[-1]) for one in sampler.step()})
+            self.assertEqual(spoilt, {i: i % 2 == 0 for i in range(8)})
+
+    def test_a_slot_that_nobody_uses_spoils_no_request(self) -> None:
+        """It goes on with the tick, and a version whose numbers overflow has the place of its adapter."""
+        base, found = decoder(), []
+        for factor in (1, 1e25):
+            sampler = Sampler(place(), base, 8, SETTINGS, lambda *_: None)
+            policies = [adapted(base, number) for number in (1, 2, 3)]
+            policies[1].trained.flat.mul_(factor)
+            for number, policy in enumerate(policies):
+                sampler.load(number, 0, policy.trained.tensors)
+                if number != 1:
+                    for i in range(8):
+                        sampler.submit(request(i, np.arange(40 - number, dtype=np.int32) + i), number)
+                else:
+                    sampler.submit(request(9, np.arange(3, dtype=np.int32)), number)
+                answers = {}
+                while sampler.busy:
+                    answers.update({one.request.id: (one.tokens, one.logprobs) for one in sampler.step()})
+                sampler.unload(number)
+            found.append(answers)
+        self.assertEqual(found[0], found[1])
 
     def test_a_slot_whose_window_lies_outside_what_a_tick_reads_stays_finite(self) -> None:
         """The first request ends far on, and its slot is advanced while a short one runs. The third goes on from it."""
@@ -401,9 +423,8 @@ class Sampling(unittest.TestCase):
         tree = Tree([sequence[20:]], before=20)
         packed = where.packed(base.config, [tree], [[3]], [-1])
         for spoilt in (0.0, math.nan):
-            for tensors in cache.layers:
-                for tensor in tensors:
-                    tensor[0] = spoilt
+            for keys, _ in cache.layers:
+                keys[0] = spoilt
             tokens, positions, mixer = where.mixer(base.config, packed, packed.numbers, cache)
             with torch.no_grad():
                 hidden = base.hidden(tokens, positions, mixer)
