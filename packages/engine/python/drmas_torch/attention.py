@@ -113,11 +113,11 @@ class Cache:
                 tensors[i] = F.pad(old, (0, 0, 0, capacity - old.shape[2], 0, 0, 0, slots - old.shape[0]))
         self.slots, self.capacity = slots, capacity
 
-    def copy(self, source: int, target: int, length: int) -> None:
-        """Copies the first `length` positions from one slot to another."""
+    def copy(self, sources: Tensor, targets: Tensor, places: Tensor) -> None:
+        """Copies what is at these places, [N] each, from slots to others. All is read before it is written."""
         for tensors in self.layers:
             for tensor in tensors:
-                tensor[target, :, :length] = tensor[source, :, :length]
+                tensor[targets, :, places] = tensor[sources, :, places]
 
 
 class Mixer:

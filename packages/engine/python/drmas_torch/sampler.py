@@ -230,6 +230,8 @@ class Sampler:
         admitted: list[Running] = []
         begun: dict[int, int] = {}
         """Of each slot that is taken for this pass, how many tokens were there."""
+        copied: dict[int, int] = {}
+        """The slots from which the first of them come."""
         rows = 0
         while self._waiting:
             request, key = self._waiting[0]
@@ -245,22 +247,28 @@ class Sampler:
             self._running.append(one)
             new = len(request.prompt) - 1 - shared
             if rows + new > self.place.rows:
-                self._begin(admitted, begun)
-                admitted, begun, rows = [], {}, 0
+                self._begin(admitted, begun, copied)
+                admitted, begun, copied, rows = [], {}, {}, 0
             rows += new
             # What another request of this pass will compute is shared as a tree, not by a copy.
             shared = min(shared, begun.get(source, shared))
             if slot != source and shared > 0:
-                self._cache.copy(source, slot, shared)
+                copied[slot] = copied.get(source, source)
             begun[slot] = shared
             admitted.append(one)
-        self._begin(admitted, begun)
+        self._begin(admitted, begun, copied)
 
-    def _begin(self, admitted: list[Running], begun: dict[int, int]) -> None:
+    def _begin(self, admitted: list[Running], begun: dict[int, int], copied: dict[int, int]) -> None:
         """One pass for these prompts."""
-        if admitted:
-            self._write_state(admitted)
-            self._prefill([one for one in admitted if begun[one.slot] < len(one.request.prompt) - 1], begun)
+        if not admitted:
+            return
+        if copied:
+            counts = [begun[slot] for slot in copied]
+            slots = np.repeat([list(copied.values()), list(copied)], counts, 1)
+            places = np.concatenate([np.arange(count) for count in counts])
+            self._cache.copy(*sent(torch.from_numpy(np.stack((*slots, places))), self.place.device))
+        self._write_state(admitted)
+        self._prefill([one for one in admitted if begun[one.slot] < len(one.request.prompt) - 1], begun)
 
     def _fit(self) -> None:
         """Makes the cache large enough for all that waits, if there is memory for it."""

@@ -281,6 +281,44 @@ class Sampling(unittest.TestCase):
             for waves in ([1], [3, 5, 1]):
                 self.assertEqual(self.sampled(base, waves), together)
 
+    def test_prompts_that_go_on_from_others_are_copied_together(self) -> None:
+        """Conversations with few slots, which go on from each other's tokens."""
+        base, random, copies = decoder(convolution={'taps': 3, 'layers': [1]}), np.random.default_rng(1), []
+
+        def sampler() -> Sampler:
+            made = Sampler(place(rows=60), base, 8, SETTINGS, lambda *_: None)
+            for number in (1, 2):
+                made.load(number, 0, adapted(base, number).trained.tensors)
+            return made
+
+        def answers(by: Sampler, some: list[tuple[int, np.ndarray]]) -> dict[int, tuple[list[int], list[float]]]:
+            for number, prompt in some:
+                by.submit(request(number, prompt, maxTokens=4), 1 + number % 2)
+            found = {}
+            while by.busy:
+                found.update({one.request.id: (one.tokens, one.logprobs) for one in by.step()})
+            return found
+
+        def copy(self: Cache, *given: torch.Tensor) -> None:
+            copies.append(len(given[0]))
+            whole(self, *given)
+
+        whole, together, prompts = Cache.copy, sampler(), [np.arange(1, dtype=np.int32)]
+        for turn in range(12):
+            some = []
+            for i in range(12):
+                known = prompts[int(random.integers(len(prompts)))]
+                more = random.integers(0, 3, int(random.integers(1, 30)))
+                some.append((100 * turn + i, np.concatenate((known[: int(random.integers(len(known) + 1))], more))))
+            some = [(number, prompt.astype(np.int32)) for number, prompt in some]
+            with mock.patch.object(Cache, 'copy', copy):
+                found = answers(together, some)
+            for one in some:
+                self.assertEqual(answers(sampler(), [one]), {one[0]: found[one[0]]})
+                prompts.append(np.concatenate((one[1], found[one[0]][0])).astype(np.int32))
+        self.assertGreater(len(copies), 12)
+        self.assertGreater(sum(copies), 200)
+
     def test_prompts_come_in_passes_of_the_rows_of_the_place(self) -> None:
         base, rows = decoder(), []
 
