@@ -94,10 +94,12 @@ def gated(gate_up: Tensor, gelu: bool) -> Tensor:
 
 def compiled(work: Any) -> Any:
     """As kernels of a card. Each kind of arguments has its own: number types, shapes of decoders, with and without a
-    gradient. After `KINDS` of them PyTorch goes on without compiling."""
+    gradient. After `KINDS` of them PyTorch goes on without compiling. Sizes that are equal by chance make no kind."""
     from torch._dynamo import config
+    from torch.fx.experimental import _config as symbols
 
     config.recompile_limit = KINDS
+    symbols.use_duck_shape = False
     return torch.compile(work, dynamic=True)
 
 

@@ -69,10 +69,11 @@ class Place:
     memory: Memory | None = None
 
     def few(self, count: int, least: int) -> int:
-        """So many or some more: a multiple of `least`, on a card one of few sizes."""
+        """So many or some more: a multiple of `least`, on a card one of few sizes. There it has two blocks at least,
+        because PyTorch compiles sizes of 1 apart."""
         if self.pieces.flex is None or count == 0:
             return padded(count, least)
-        return padded(count, LARGE) if count > LARGE else doubled(count, BLOCK)
+        return padded(count, LARGE) if count > LARGE else doubled(count, 2 * BLOCK)
 
     def packed(
         self,

@@ -43,7 +43,8 @@ class Trained:
 
     def __init__(self, flat: Tensor, shapes: Shapes) -> None:
         self.flat, self.shapes = flat, shapes
-        self.tensors = views(flat, shapes)
+        # As leaves, not as views: compiled code asks whether a tensor is one, and a record reads leaves of its own.
+        self.tensors = {name: tensor.detach() for name, tensor in views(flat, shapes).items()}
         self.optimizer = OptimizerState()
         self._gradient: Tensor | None = None
         self._of_call: Tensor | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import gc
 import unittest
 import weakref
@@ -13,14 +15,17 @@ from unittest import mock
 import numpy as np
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 
 from drmas_torch import graphs as graphs_module
+from drmas_torch.attention import Cache
 from drmas_torch.decoder import Decoder, Pieces
 from drmas_torch.graphs import Graphs, Memory, Work
 from drmas_torch.place import Place
 from drmas_torch.policy import Policy
 from drmas_torch.sampler import Sampler
 from drmas_torch.trained import Trained
+from drmas_torch.tree import Tree
 
 from .test_engine import CPU, SETTINGS, adapted, decoder, request, samples, slopes
 
@@ -134,6 +139,67 @@ class Allocator:
         self._stack.close()
 
 
+class Compiled(unittest.TestCase):
+    """What the pieces of a card compile, with a compiler that only counts."""
+
+    def setUp(self) -> None:
+        self.counter = CompileCounter()
+        with mock.patch.object(torch, 'compile', functools.partial(torch.compile, backend=self.counter)):
+            self.pieces = Pieces.on(torch.device('cuda'))
+
+    def base(self, **features: object) -> Decoder:
+        found = decoder(**features)
+        found.pieces = self.pieces
+        return found
+
+    def test_nothing_is_compiled_while_a_pass_is_recorded(self) -> None:
+        """A record reads other leaves than its pass. To compile means to wait, which breaks a capture."""
+        compiled, counter = [], self.counter
+
+        class Recording(Rerun):
+            def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
+                before = counter.frame_count
+                with torch.set_grad_enabled(bool(leaves)):
+                    work(numbers.clone(), *(leaf.detach().requires_grad_() for leaf in leaves))
+                compiled.append(counter.frame_count - before)
+                return super().record(work, numbers, leaves)
+
+        memory = Recording()
+        where = Place(CPU, 4096, dataclasses.replace(self.pieces, flex=dense), False, memory)
+        base, whole = self.base(), self.base(queryKeyNorm=True, offsetNorms=True)
+        adapter = Policy(where, base, adapted(base, 2).trained, SETTINGS)
+        trained = Trained(torch.cat([each.reshape(-1) for each in whole.tensors.values()]), whole.config.shapes())
+        whole.tensors = trained.tensors
+        for policy in (adapter, Policy(where, whole, trained)):
+            for _ in range(3):
+                policy.accumulate(samples(6), slopes)
+                policy.score(samples(6))
+        sampler = Sampler(where, base, 16, None, lambda *_: None)
+        memory.restored = lambda: list(sampler._state.values())
+        sampler.load(0, 0, None)
+        for turn in range(3):
+            sampler.submit(request(1, np.arange(20, dtype=np.int32) + turn), 0)
+            while sampler.busy:
+                sampler.step()
+        self.assertGreater(counter.frame_count, 5)
+        self.assertEqual(compiled, 6 * [0])
+
+    def test_prompts_of_all_sizes_are_one_kind(self) -> None:
+        where, kinds = Place(CPU, 4096, self.pieces, False), []
+        for features in ({}, {'slidingWindow': {'positions': 7, 'layers': [0, 1, 2]}}):
+            base = self.base(**features, context=2048)
+            cache = Cache(base.config, CPU, torch.float32)
+            cache.resize(4, 2048)
+            for rows, before in ((20, 0), (300, 0), (1100, 0), (20, 20), (20, 300), (300, 300), (600, 900)):
+                counted = self.counter.frame_count
+                packed = where.packed(base.config, [Tree([np.zeros(rows, np.int32)], before)], [[1]], [-1])
+                tokens, positions, mixer = where.mixer(base.config, packed, packed.numbers, cache)
+                with torch.no_grad():
+                    base.hidden(tokens, positions, mixer)
+                kinds.append(self.counter.frame_count > counted)
+        self.assertEqual(kinds, 2 * [True, *(6 * [False])])
+
+
 class Recorded(unittest.TestCase):
     def policies(self, memory: Memory) -> tuple[Policy, Policy]:
         base = decoder()
@@ -151,7 +217,7 @@ class Recorded(unittest.TestCase):
             self.assertAlmostEqual(wanted[1], found[1], delta=1e-5 * wanted[1])
             scores = zip(plain.score(some), policy.score(some), strict=True)
             self.assertTrue(all(np.array_equal(one, other) for one, other in scores))
-        self.assertEqual(memory.replays, 6)
+        self.assertEqual(memory.replays, 8)
         apart = (plain.trained.gradient - policy.trained.gradient).norm() / plain.trained.gradient.norm()
         self.assertLess(float(apart), 1e-5)
 
