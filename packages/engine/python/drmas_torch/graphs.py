@@ -8,7 +8,9 @@ its result, and its gradient if it has one.
 
 from __future__ import annotations
 
+import gc
 import sys
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 
 from .config import sent
+from .trained import norm_of
 
 ALIKE = 0.02
 """How far a record may be from its pass, as a share of the norm: kernels may be chosen anew."""
@@ -31,8 +34,7 @@ FIRST, AGAIN = 2, 16
 """A size is recorded after so many passes that ran as they were: few sizes come so often. After a refusal it is tried
 again when the passes are so many times as many, since memory may be free by then, or weights finite."""
 
-NOTHING = torch.zeros(0)
-"""The numbers of a pass that reads none."""
+NOTHING = torch.zeros(0)  # the numbers of a pass that reads none
 
 Work = Callable[..., Any]
 """A pass over numbers on the device, and over leaves that learn. It reads all else where it lay when it was
@@ -47,6 +49,8 @@ class Memory:
         self._anchor: Any = None
         self.made = self.refused = 0
         """So many passes were recorded, and so many were not."""
+        self.passes_free = ROOM  # doubles when records had to make room for a pass
+        self.owners: weakref.WeakSet[Graphs] = weakref.WeakSet()
 
     def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
         """What repeats the work, which need not run now. Its result is good until the next record is repeated. With
@@ -98,6 +102,15 @@ class Memory:
             return
         self._pool = self._anchor = None
 
+    def give_back(self) -> None:
+        """Drops all records with their memory, which no pass beside them gets."""
+        for owner in self.owners:
+            owner.forget()
+        self._pool = self._anchor = None
+        self.passes_free *= 2
+        gc.collect()  # what PyTorch makes of an update is in a cycle with itself
+        torch.cuda.empty_cache()
+
     def taken(self) -> int:
         """The bytes that tensors have now."""
         return torch.cuda.memory_allocated()
@@ -133,22 +146,19 @@ def require_alike(record: Work, work: Work, numbers: Tensor, leaves: Sequence[Te
 
 
 def _require_near(name: str, found: Sequence[Tensor], wanted: Sequence[Tensor]) -> None:
-    def norm(parts: Sequence[Tensor]) -> float:
-        return float(torch.stack([part.float().norm() for part in parts]).norm())
-
-    size = norm(wanted)
-    apart = norm([one.float() - other.float() for one, other in zip(found, wanted, strict=True)])
+    size = norm_of([one.float() for one in wanted])
+    apart = norm_of([one.float() - other.float() for one, other in zip(found, wanted, strict=True)])
     if not apart <= ALIKE * size:
         raise Unlike(f'it is {apart:.3g} away from a {name} of norm {size:.3g}')
 
 
 @dataclass
 class Seen:
-    """A size that has come. `kept`: the bytes that its first pass kept. It is recorded after `wanted` passes that ran
-    as they were."""
+    """A size that has come. `kept`: the most bytes that a pass kept. It is recorded after `wanted` passes that ran as
+    they were."""
 
-    kept: int
-    passes: int = 1
+    kept: int = 0
+    passes: int = 0
     wanted: int = FIRST
 
 
@@ -161,6 +171,8 @@ class Graphs:
         self._seen: dict[Hashable, Seen] = {}
         self._made: dict[Hashable, Work] = {}
         """What is recorded, the one used last at the end."""
+        if memory is not None:
+            memory.owners.add(self)
 
     def forget(self) -> None:
         """What the graphs read and write has moved. So the next passes of each size run as they are again."""
@@ -175,22 +187,30 @@ class Graphs:
         on_device = sent(numbers, self.device)
         if self.memory is None:
             return work(on_device, *leaves)
-        seen = self._seen.get(key)
-        if seen is None:
-            before = self.memory.taken()
-            result = work(on_device, *leaves)
-            self._seen[key] = Seen(self.memory.taken() - before + sum(leaf.nbytes for leaf in leaves))
-            return result
-        made = self._made.pop(key, None)
+        seen, made = self._seen.setdefault(key, Seen()), self._made.pop(key, None)
         if made is None and seen.passes >= seen.wanted:
             made = self._recorded(key, on_device, work, leaves, repeatable)
         if made is None:
+            before = self.memory.taken()
+            result = self._as_it_is(self.memory, work, on_device, leaves)
             seen.passes += 1
-            return work(on_device, *leaves)
+            seen.kept = max(seen.kept, self.memory.taken() - before + sum(leaf.nbytes for leaf in leaves))
+            return result
         if len(self._made) == MOST_KEPT:
             del self._made[next(iter(self._made))]
         self._made[key] = made
         return made(on_device, *leaves)
+
+    @staticmethod
+    def _as_it_is(memory: Memory, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Any:
+        """A pass that finds no memory runs again when records have made room for it."""
+        try:
+            return work(numbers, *leaves)
+        except torch.OutOfMemoryError:
+            if not any(owner._made for owner in memory.owners):
+                raise
+        memory.give_back()  # here, where the pass that failed has let its tensors go
+        return work(numbers, *leaves)
 
     def _recorded(
         self, key: Hashable, numbers: Tensor, work: Work, leaves: Sequence[Tensor], repeatable: bool
@@ -198,7 +218,7 @@ class Graphs:
         memory, seen = self.memory, self._seen[key]
         assert memory is not None
         try:
-            if memory.free(recorded=True) < ROOM * seen.kept:
+            if memory.free(recorded=True) < memory.passes_free * seen.kept:
                 raise RuntimeError('memory is scarce')
             made = memory.record(work, numbers, leaves)
             if repeatable:

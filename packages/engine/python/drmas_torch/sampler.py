@@ -379,6 +379,8 @@ class Sampler:
         logits = logits_of(hidden, self.decoder.output)
         how = state['scale'], state['top_k'], state['top_p'], filtered
         new, logprob = self.place.pieces.draw(logits, uniforms, *how, self._triangle)
+        after = (position + 1).clamp(max=min(cache.capacity, config.context) - 1)
+        # From here on nothing needs memory: a tick that finds none runs again from where it was.
         token.copy_(new)
         state['logprob'].copy_(logprob)
-        position.copy_((position + 1).clamp(max=min(cache.capacity, config.context) - 1))
+        position.copy_(after)
