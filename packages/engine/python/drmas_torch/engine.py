@@ -1,8 +1,8 @@
-"""The calls of the engine: models by their numbers, training, publishing, sampling. Names in messages are the
-caller's."""
+"""The calls of the engine, by the caller's names: models by their numbers, training, publishing, sampling."""
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -154,7 +154,8 @@ class Engine:
             raise Refusal('a policy that is playing cannot be unloaded', 'ArgumentError')
         for version in list(resident.samplers):
             self._unload(resident, version)
-        del self.policies[id]
+        del self.policies[id], resident
+        gc.collect()  # what PyTorch makes of a recorded update is in a cycle, and keeps the policy's weights
         used = [sampler for one in self.policies.values() for sampler in one.samplers.values()]
         self.shared_samplers = {key: one for key, one in self.shared_samplers.items() if one in used}
 

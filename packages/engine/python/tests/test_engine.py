@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import weakref
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -699,6 +700,16 @@ class Calls(unittest.TestCase):
         for method in ('mergeAll', 'tick', '__init__'):
             with self.assertRaisesRegex(Refusal, f"has no call '{method}'"):
                 engine.call(method, {}, {})
+
+    def test_a_policy_that_is_dropped_gives_its_memory_back_at_once(self) -> None:
+        """Though it is in a cycle, as what PyTorch makes of a recorded update is."""
+        engine = self.two_policies()
+        policy = engine.policies[1].policy
+        policy.record = type('Graphed', (), {'of': policy})  # type: ignore[attr-defined]
+        flat = weakref.ref(policy.trained.flat)
+        del policy
+        engine.call('drop', {'id': 1}, {})
+        self.assertIsNone(flat())
 
     def test_the_last_policy_on_a_base_takes_its_cache_with_it(self) -> None:
         engine = self.two_policies()
