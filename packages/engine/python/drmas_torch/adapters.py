@@ -60,7 +60,6 @@ class AdapterBank:
         self.A: dict[tuple[int, str], Tensor] = {}
         self.B: dict[tuple[int, str], Tensor] = {}
         self._widths: dict[tuple[int, str], int] = {}
-        self._parts: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
         for layer in range(config.layers):
             for matrix in MATRICES:
                 width = padded(len(settings.adapted(config, layer, matrix)) * settings.rank, WIDTH)
@@ -71,33 +70,26 @@ class AdapterBank:
                     self.B[layer, matrix] = torch.zeros(0, sum(size for _, size in parts), device=device, dtype=dtype)
 
     def resize(self, count: int) -> None:
-        """Makes room for more adapters, and keeps those that are there."""
+        """Makes room for more adapters, and keeps those that are there. If memory fails, the next call goes on."""
         for key, width in self._widths.items():
-            more = (count - self.count) * width
-            self.A[key], self.B[key] = F.pad(self.A[key], (0, more)), F.pad(self.B[key], (0, 0, 0, more))
+            wanted = count * width
+            self.A[key] = F.pad(self.A[key], (0, wanted - self.A[key].shape[1]))
+            self.B[key] = F.pad(self.B[key], (0, 0, 0, wanted - self.B[key].shape[0]))
         self.count = count
-        self._parts = [self._parts_of(index) for index in range(count)]
-
-    def _parts_of(self, index: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Where the A's and the B's of an adapter are; what is beside them is 0."""
-        downs, ups, rank = {}, {}, self.settings.rank
-        for (layer, matrix), width in self._widths.items():
-            name, first, column = f'layers.{layer}.{matrix}', index * width, 0
-            start = first
-            for projection, outputs in self.config.matrix(layer, matrix)[1]:
-                if self.settings.adapts(projection):
-                    where = slice(first, first + rank), slice(column, column + outputs)
-                    ups[f'{name}.B.{projection}'] = self.B[layer, matrix][where]
-                    first += rank
-                column += outputs
-            downs[f'{name}.A'] = self.A[layer, matrix][:, start:first]
-        return downs, ups
 
     def load(self, index: int, tensors: dict[str, Tensor]) -> None:
-        downs, ups = self._parts[index]
-        torch._foreach_copy_(list(downs.values()), [tensors[name] for name in downs])
-        scaled = torch._foreach_mul([tensors[name] for name in ups], self.settings.scale)
-        torch._foreach_copy_(list(ups.values()), scaled)
+        """Writes the A's and the B's of an adapter; what is beside them stays 0."""
+        rank = self.settings.rank
+        for (layer, matrix), width in self._widths.items():
+            name, first, column = f'layers.{layer}.{matrix}', index * width, 0
+            down, up = tensors[f'{name}.A'], self.B[layer, matrix]
+            self.A[layer, matrix][:, first : first + down.shape[1]] = down
+            for projection, outputs in self.config.matrix(layer, matrix)[1]:
+                if self.settings.adapts(projection):
+                    block = up[first : first + rank, column : column + outputs]
+                    torch.mul(tensors[f'{name}.B.{projection}'], self.settings.scale, out=block)
+                    first += rank
+                column += outputs
 
     def adds(self, adapters: Tensor) -> Adds:
         """What its adapter adds to each row, in place: the one of this number [R], or none for -1."""

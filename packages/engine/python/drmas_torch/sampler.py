@@ -122,9 +122,9 @@ class Sampler:
                 raise ValueError('this sampler has no adapters')
             if not self._free:
                 before, count = self.bank.count, max(4, 2 * self.bank.count)
+                self._graphs.forget()
                 self.bank.resize(count)
                 self._free = list(range(count - 1, before - 1, -1))
-                self._graphs.forget()
             index = self._free.pop()
             self.bank.load(index, adapter)
         self._owners += 1

@@ -686,6 +686,30 @@ class Calls(unittest.TestCase):
                 [rest for _, rest in self.answered(engine)['generated']], [rest for _, rest in wanted['generated']]
             )
 
+    def test_a_publication_without_memory_is_refused_and_the_next_one_succeeds(self) -> None:
+        """The bank has 4 places for adapters at first, and needs more for the third version of two policies."""
+        pad, calls = torch.nn.functional.pad, 0
+
+        def scarce_pad(*args: Any, **more: Any) -> torch.Tensor:
+            nonlocal calls
+            calls += 1
+            if calls == 4:  # some matrices of the bank are larger already
+                raise MemoryError
+            return pad(*args, **more)
+
+        wanted, engine = self.answered(self.two_policies()), self.two_policies()
+        for id in (1, 2):
+            engine.call('publish', {'id': id, 'keep': 3}, {})
+        with mock.patch('drmas_torch.adapters.F.pad', scarce_pad), self.assertRaises(MemoryError):
+            engine.call('publish', {'id': 1, 'keep': 3}, {})
+        engine.call('publish', {'id': 1, 'keep': 3}, {})
+        bank = next(iter(engine.shared_samplers.values())).bank
+        assert bank is not None
+        self.assertEqual({tensor.shape[1] // bank._widths[key] for key, tensor in bank.A.items()}, {bank.count})
+        self.assertEqual(
+            [rest for _, rest in self.answered(engine)['generated']], [rest for _, rest in wanted['generated']]
+        )
+
     def test_a_loss_that_fails_elsewhere_ends_its_call_without_a_gradient(self) -> None:
         engine = self.two_policies()
         inbox: Any = engine.inbox
