@@ -155,8 +155,7 @@ class Mixer:
         if cache is None or writes is None:
             return values
         kept = cache.layers[layer]
-        # Rows of others lie beside, which a weight of 0 does not hide if they are not finite. Keys stay as they are, so
-        # a row that sees them is not finite either.
+        # A weight of 0 hides no NaN of rows beside. Keys keep theirs, so a row that sees them is not finite either.
         values = *values[:-1], values[-1].nan_to_num()
         for tensor, value in zip(kept, values, strict=True):
             tensor[writes.slots, :, writes.places] = value[writes.rows]

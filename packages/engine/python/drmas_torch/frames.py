@@ -13,7 +13,8 @@ import queue
 import struct
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Protocol
+from io import RawIOBase
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -32,11 +33,7 @@ class FrameError(Exception):
     """The bytes are no frame."""
 
 
-class Readable(Protocol):
-    def readinto(self, buffer: memoryview, /) -> int | None: ...
-
-
-def read_exactly(stream: Readable, size: int) -> bytearray:
+def read_exactly(stream: RawIOBase, size: int) -> bytearray:
     """@throws EOFError when the stream ends before"""
     data = bytearray(size)
     view, at = memoryview(data), 0
@@ -48,7 +45,7 @@ def read_exactly(stream: Readable, size: int) -> bytearray:
     return data
 
 
-def read_frame(stream: Readable) -> Frame:
+def read_frame(stream: RawIOBase) -> Frame:
     """@throws FrameError, or EOFError at the end"""
     magic, header_bytes, array_bytes = HEAD.unpack(read_exactly(stream, HEAD.size))
     if magic != MAGIC or header_bytes > MOST_HEADER:
@@ -89,13 +86,13 @@ class Inbox:
     """Frames that a thread reads, so that a tick need not wait for the pipe. The end of the pipe ends the process at
     once, whatever it computes: the program that it worked for is gone."""
 
-    def __init__(self, stream: Readable, on_ping: Callable[[], None] | None = None) -> None:
+    def __init__(self, stream: RawIOBase, on_ping: Callable[[], None] | None = None) -> None:
         self._frames: queue.Queue[Frame | Exception] = queue.Queue()
         self._later: list[Frame] = []
         self._on_ping = on_ping
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
-    def _read(self, stream: Readable) -> None:
+    def _read(self, stream: RawIOBase) -> None:
         try:
             while True:
                 frame = read_frame(stream)

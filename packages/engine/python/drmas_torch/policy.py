@@ -96,8 +96,8 @@ class Policy:
         if weights is not None and settings is not None:
             names = [name for name, _ in settings.shapes(self.config)]
             for agent in self.agents or ('',):
-                own = {name: weights.tensors[f'{agent} {name}' if agent else name] for name in names}
-                self.adapters[agent] = own
+                prefix = f'{agent} ' if agent else ''
+                self.adapters[agent] = {name: weights.tensors[prefix + name] for name in names}
 
     @property
     def trained(self) -> Trained:
@@ -210,10 +210,8 @@ class Policy:
             decoder, adds = self._reading(leaves, agent)
             return decoder.hidden(tokens, positions, mixer, adds, self.place.recompute)
 
-        if torch.is_grad_enabled():
-            leaves = list(self.trained.tensors.values())
-            return self._graphs.run((agent, packed.sizes, 'train'), packed.numbers, forward, leaves)
-        return self._graphs.run((agent, packed.sizes), packed.numbers, forward)
+        leaves = list(self.trained.tensors.values()) if torch.is_grad_enabled() else []
+        return self._graphs.run((agent, packed.sizes, bool(leaves)), packed.numbers, forward, leaves)
 
 
 class Critic(Policy):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -111,12 +112,8 @@ class Trained:
             raise NonFinite(f'{what} of {self._tensor_at(at)} is {value}')
 
     def _tensor_at(self, at: int) -> str:
-        end = 0
-        for name, shape in self.shapes:
-            end += math.prod(shape)
-            if at < end:
-                return name
-        return 'nothing'
+        ends = accumulate(math.prod(shape) for _, shape in self.shapes)
+        return next(name for (name, _), end in zip(self.shapes, ends, strict=True) if at < end)
 
 
 def norm_of(gradients: Sequence[Tensor]) -> float:

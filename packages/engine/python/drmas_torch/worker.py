@@ -73,20 +73,13 @@ def place_of(device: torch.device, rows: int, recompute: bool) -> Place:
     return Place(device, rows, Pieces.on(device), recompute, memory)
 
 
-def hardware(device: torch.device) -> str:
-    name = torch.cuda.get_device_name(device) if device.type == 'cuda' else device.type
-    return f'{name}, PyTorch {torch.__version__}'
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description='The engine of drmas on PyTorch. drmas starts it.')
     options.add_argument('--device', default='cpu')
     options.add_argument('--threads', type=int, default=1, help='of the processor')
     options.add_argument('--slots', type=int, default=64, help='the most requests that are sampled at once')
     options.add_argument('--rows', type=int, default=1024, help='the most rows of a micro-batch')
-    options.add_argument(
-        '--recompute', action='store_true', help='keep only the inputs of layers for the backward pass'
-    )
+    options.add_argument('--recompute', action='store_true', help='keep only the inputs of layers for gradients')
     given = options.parse_args()
     # An interrupt of the terminal reaches this process too; the program that started it decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -100,7 +93,9 @@ def main() -> None:
         place = place_of(device, given.rows, given.recompute)
         torch.zeros(1, device=device)
         inbox = Inbox(sys.stdin.buffer.raw, on_ping=lambda: send({'type': 'pong'}, {}))  # type: ignore[union-attr]
-        ready = {'type': 'ready', 'kernels': 'torch', 'isa': hardware(device), 'threads': torch.get_num_threads()}
+        name = torch.cuda.get_device_name(device) if device.type == 'cuda' else device.type
+        isa, threads = f'{name}, PyTorch {torch.__version__}', torch.get_num_threads()
+        ready = {'type': 'ready', 'kernels': 'torch', 'isa': isa, 'threads': threads}
         send(ready, {})
         serve(Engine(inbox, send, place, given.slots))
     except Exception as error:
