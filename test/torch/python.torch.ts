@@ -1,6 +1,6 @@
 /** The worker's own tests, and its style. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,11 +24,14 @@ describe.skipIf(!available)('the worker in Python', () => {
     expect(status).toBe(0);
   });
 
-  it('is where the bench of cards looks for it', () => {
+  it('is where the bench of cards looks for it, and a part that fails leaves the others', () => {
     const out = mkdtempSync(join(tmpdir(), 'drmas-card-'));
-    const rehearsal = ['--device', 'cpu', '--shapes', 'tiny', '--parts', 'check'];
+    const rehearsal = ['--device', 'cpu', '--shapes', 'absent,tiny', '--parts', 'check,publish'];
     const { stdout, stderr, status } = run(bench, ...rehearsal, '--out', out);
     expect(stdout, stderr).toMatch(/"part": "check".*"repeats_equal": true/);
+    expect(stdout).toMatch(/"part": "publish".*"shape": "absent", "failed": "KeyError: 'absent'"/);
+    expect(stdout).toMatch(/"part": "publish".*"shape": "tiny", "ms"/);
+    expect(readFileSync(join(out, 'card.jsonl'), 'utf8')).toBe(stdout);
     expect(status).toBe(0);
   });
 

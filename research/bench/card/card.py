@@ -1,27 +1,38 @@
-"""What the engine on PyTorch does on a card, in minutes: `python3 research/bench/card/card.py --seconds 400 --out FOLDER`.
+"""What the engine on PyTorch does on a card, in minutes: `python3 research/bench/card/card.py --out FOLDER`.
 
 Parts: `check` (gradients by FlexAttention beside sequences that attend by themselves; the same step several times;
 groups of one size; a cache that grows between records), `launch` (what a kernel costs the host, by itself and in a
 graph), `train` (rows of a step and rows with nothing in common), `decode` (milliseconds a tick with all rows in use,
 tokens a second with refill, the limit of the card's memory), `kernels` (how many a tick launches in a layer, and beside
 the layers), `gap` (sampler beside trainer), `publish`, and the peers transformers and PEFT where they are installed.
-Milliseconds are those of passes that were recorded before. `records_made` and `records_refused` count from the
-beginning of a shape. Each result is a line of JSON in FOLDER/card.jsonl at once. The script stops at its limit with
-what it has. It needs torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a card.
+Milliseconds are those of passes that were recorded before.
+
+Each result is a line of JSON in FOLDER/card.jsonl at once. A shape's parts run in a process of their own, and each has
+its share of the time. A part that takes longer, or whose process ends, is a result of its own: the next part goes on.
+Records of passes, their memory and recompilations (those of TORCH_LOGS=recompiles) are counted by process. It needs
+torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a card.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import faulthandler
 import json
+import logging
 import math
 import os
+import queue
+import select
+import signal
+import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache
 from typing import Any
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
@@ -94,31 +105,45 @@ options.add_argument('--shapes', default='smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b
 options.add_argument('--parts', default='check,launch,train,decode,kernels,gap,publish,peers')
 options.add_argument('--seconds', type=float, default=400)
 options.add_argument('--out', default='.')
+options.add_argument('--since', type=float, help=argparse.SUPPRESS)
+options.add_argument('--answers', type=int, help=argparse.SUPPRESS)
 given = options.parse_args()
-wanted = given.parts.split(',')
 device = torch.device('cuda:0' if given.device == 'cuda' else given.device)
 on_card = device.type == 'cuda'
 if not on_card:
     torch.set_num_threads(1)
-begun = time.perf_counter()
-os.makedirs(given.out, exist_ok=True)
-lines = open(os.path.join(given.out, 'card.jsonl'), 'a')  # noqa: SIM115
+begun = given.since or time.monotonic()  # processes have one clock
+limit = begun + given.seconds
+"""When the script's time is over; in the process of a shape, that of the part."""
 
 
 def left() -> float:
-    return given.seconds - (time.perf_counter() - begun)
+    return limit - time.monotonic()
 
 
 def note(part: str, **values: Any) -> None:
-    line = json.dumps({'part': part, 'at': round(time.perf_counter() - begun, 1), **values})
+    line = json.dumps({'part': part, 'at': round(time.monotonic() - begun, 1), **values})
     print(line, flush=True)
-    lines.write(line + '\n')
-    lines.flush()
+    with open(os.path.join(given.out, 'card.jsonl'), 'a') as lines:
+        lines.write(line + '\n')
+
+
+class Recompilations(logging.Handler):
+    """Counts what TORCH_LOGS=recompiles prints."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
 
 
 def wait() -> None:
     if on_card:
         torch.cuda.synchronize()
+
+
+LEAST = 10
+"""With fewer seconds left, nothing more begins."""
 
 
 def seconds_of(work: Callable[[], object], least: float = 1.0, most: int = 100) -> float:
@@ -138,9 +163,25 @@ ROUNDS = 4
 """A size is recorded when it comes for the third time; the fourth time shows what the record takes."""
 
 
+recompilations = Recompilations()
+
+
 def records(place: Place) -> dict[str, int]:
     memory = place.memory
     return {} if memory is None else {'records_made': memory.made, 'records_refused': memory.refused}
+
+
+def counts(place: Place) -> dict[str, float]:
+    """Of this process so far: recompilations, records, and the memory of records: what they keep, what their pool has
+    for all of them, and what the driver has taken besides (graphs, and all else that CUDA loads)."""
+    found: dict[str, float] = {'recompiles': recompilations.count, **records(place)}
+    if on_card:
+        free, total = torch.cuda.mem_get_info()
+        pool = [one for one in torch.cuda.memory_snapshot() if tuple(one['segment_pool_id']) != (0, 0)]
+        found['records_MB'] = round(sum(one['allocated_size'] for one in pool) / 1e6)
+        found['pool_MB'] = round(sum(one['total_size'] for one in pool) / 1e6)
+        found['driver_MB'] = round((total - free - torch.cuda.memory_reserved()) / 1e6)
+    return found
 
 
 def settle(work: Callable[[], object], place: Place) -> None:
@@ -159,17 +200,6 @@ def memory_taken() -> dict[str, float]:
         return {}
     most = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     return {name: round(size / 1e9, 2) for name, size in zip(('peak_GB', 'reserved_GB'), most, strict=True)}
-
-
-def attempt(part: str, work: Callable[[], object], **about: Any) -> None:
-    """A part that fails is a result too."""
-    try:
-        work()
-    except Exception as error:
-        traceback.print_exc()
-        note(part, **about, failed=f'{type(error).__name__}: {error}'[:300])
-    if on_card:
-        torch.cuda.empty_cache()
 
 
 def base_of(name: str, dtype: torch.dtype, place: Place) -> Decoder:
@@ -301,7 +331,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
     c = base.config
     for rows in ROWS.get(name, (32, 128)):
         for adapters in (1, 4) if rows == 32 else (2,):
-            if left() < 40:
+            if left() < LEAST:
                 return
             sampler = sampler_of(base, place, rows, adapters)
             random = np.random.default_rng(2)
@@ -353,7 +383,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 t.numel() * t.element_size() for n, t in base.tensors.items() if n != 'embedding' or not c.untied_output
             )
             cache = 2 * c.layers * c.kv_heads * c.head_dim * (PROMPT + written / 2) * rows * base.dtype.itemsize
-            limit = (size + cache) / BANDWIDTH
+            limit = (size + cache) / limits()[0]
             note(
                 'decode',
                 shape=name,
@@ -369,9 +399,9 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 kernel_ms=kernel_ms,
                 recorded_late=recorded_late,
                 **memory_taken(),
-                **records(place),
+                **counts(place),
             )
-            if adapters == 4 or left() < 40:
+            if adapters == 4 or left() < LEAST:
                 continue
             lengths = [int(n) for n in random.integers(written // 6, written, 3 * rows)]
             seconds: list[float] = []
@@ -389,7 +419,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 rows=rows,
                 tok_s=round(sum(lengths) / seconds[-1]),
                 first_tok_s=round(sum(lengths) / seconds[0]),
-                **records(place),
+                **counts(place),
             )
 
 
@@ -454,7 +484,7 @@ def publish(name: str, base: Decoder, place: Place) -> None:
 
 def train(name: str, base: Decoder, place: Place) -> None:
     for shared in (True, False):
-        if left() < 40:
+        if left() < LEAST:
             return
         few = {} if on_card else {'tasks': 2, 'group': 4}
         samples = rows_of_step(base.config.vocab_size, shared, **few)
@@ -487,12 +517,12 @@ def train(name: str, base: Decoder, place: Place) -> None:
             ms=round(1e3 * seconds, 1),
             tok_s=round(tokens / seconds),
             computed_tok_s=round(computed / seconds),
-            share_of_peak=round(4 * parameters(base) * computed / seconds / FLOPS, 3),
+            share_of_peak=round(4 * parameters(base) * computed / seconds / limits()[1], 3),
             first_s=round(first, 1),
             kernel_ms=round(kernel_ms, 1),
             recorded_late=recorded_late,
             **memory_taken(),
-            **records(place),
+            **counts(place),
         )
 
 
@@ -669,39 +699,134 @@ def peer_train(name: str) -> None:
     )
 
 
+@cache
 def limits() -> tuple[float, float]:
+    """Bytes that are read and written in a second, and operations of bfloat16."""
     if not on_card:
         return 2e10, 1e11
-    x, a = (
-        torch.empty(2**30, device=device, dtype=torch.uint8),
-        torch.randn(8192, 8192, device=device, dtype=torch.bfloat16),
-    )
-    y = torch.empty_like(x)
+    x = torch.empty(2**30, device=device, dtype=torch.uint8)
+    y, a = torch.empty_like(x), torch.ones(8192, 8192, device=device, dtype=torch.bfloat16).normal_()
     return 2 * x.numel() / seconds_of(lambda: y.copy_(x), 0.3), 2 * 8192**3 / seconds_of(lambda: a @ a, 0.3)
 
 
-BANDWIDTH, FLOPS = limits()
-note(
-    'machine',
-    device=torch.cuda.get_device_name() if on_card else 'cpu',
-    torch=torch.__version__,
-    bandwidth_TBs=round(BANDWIDTH / 1e12, 2),
-    bf16_TFLOPs=round(FLOPS / 1e12, 1),
-)
-if 'check' in wanted:
-    attempt('check', check)
-if 'launch' in wanted:
-    attempt('launch', launch)
-for name in given.shapes.split(','):
-    if left() < 40:
-        break
-    place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
-    base = base_of(name, torch.bfloat16 if on_card else torch.float32, place)
-    for work in (train, decode, kernels, gap, publish):
-        if left() > 30 and work.__name__ in wanted:
-            attempt(work.__name__, partial(work, name, base, place), shape=name)
-    del base
+def machine() -> None:
+    name, (bandwidth, flops) = torch.cuda.get_device_name() if on_card else 'cpu', limits()
+    speeds = {'bandwidth_TBs': round(bandwidth / 1e12, 2), 'bf16_TFLOPs': round(flops / 1e12, 1)}
+    note('machine', device=name, torch=torch.__version__, **speeds)
+
+
+def peers(name: str) -> None:
     for peer in (peer_generate, peer_train):
-        if left() > 60 and 'peers' in wanted and name != 'qwen3-8b':
-            attempt(peer.__name__, partial(peer, name), shape=name)
-note('end')
+        try:
+            peer(name)
+        except (ImportError, torch.OutOfMemoryError) as error:
+            note(peer.__name__, shape=name, failed=f'{type(error).__name__}: {error}'[:300])
+
+
+@cache
+def model_of(name: str) -> tuple[Decoder, Place]:
+    place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
+    return base_of(name, torch.bfloat16 if on_card else torch.float32, place), place
+
+
+SMALL: dict[str, Callable[[], None]] = {'machine': machine, 'check': check, 'launch': launch}
+PARTS = {'train': train, 'decode': decode, 'kernels': kernels, 'gap': gap, 'publish': publish}
+SHARES = {'check': 5, 'train': 4, 'decode': 4, 'peers': 3, 'gap': 2}
+"""Of the time; other parts have 1. A part may take what is left as if its share were `GENEROUS` times as large: the
+first ones compile, and most take less."""
+GENEROUS, GRACE = 2.5, 5
+"""A part that hears no alarm is ended so many seconds later."""
+
+
+def attempt(name: str, part: str, seconds: float) -> None:
+    """A part that fails is a result too."""
+    global limit
+    limit = time.monotonic() + seconds
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    faulthandler.dump_traceback_later(seconds + GRACE / 2)  # tells where one hangs that hears no alarm
+    try:
+        if part in SMALL:
+            SMALL[part]()
+        elif part == 'peers':
+            peers(name)
+        else:
+            PARTS[part](name, *model_of(name))
+    except Exception as error:
+        traceback.print_exc()
+        note(part, shape=name, failed=f'{type(error).__name__}: {error}'[:300])
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    faulthandler.cancel_dump_traceback_later()
+    if on_card:
+        torch.cuda.synchronize()  # an error of the card stays: this process ends
+        torch.cuda.empty_cache()
+
+
+def serve(name: str) -> None:
+    """Takes parts and their seconds from stdin, one a line, and ends with it."""
+    orders: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            orders.put(line)
+        os._exit(0)
+
+    def alarm(*_: object) -> None:
+        raise TimeoutError('it took longer than its share of the time')
+
+    signal.signal(signal.SIGALRM, alarm)
+    torch._logging.set_logs(recompiles=True)
+    logging.getLogger('torch._dynamo.guards.__recompiles').addHandler(recompilations)
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        part, seconds = orders.get().split()
+        attempt(name, part, float(seconds))
+        os.write(given.answers, b'.')
+
+
+def run_parts(name: str, parts: Sequence[str], rest: float) -> None:
+    """In processes of their own: the next one begins when one has ended before its time. `rest`: the shares from the
+    first of these parts on, to the end of the script."""
+    child: subprocess.Popen[str] | None = None
+    for part in parts:
+        share = SHARES.get(part, 1)
+        rest -= share
+        seconds = GENEROUS * share / (GENEROUS * share + rest) * (left() - GRACE)
+        if seconds < LEAST:
+            break
+        if child is None:
+            answers, answering = os.pipe()
+            words = ['--device', given.device, '--out', given.out, '--since', str(begun), '--answers', str(answering)]
+            command = [sys.executable, __file__, *words, '--shapes', name]
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, pass_fds=(answering,))
+            os.close(answering)
+        with contextlib.suppress(BrokenPipeError):  # it has ended
+            print(part, seconds, file=child.stdin, flush=True)
+        if not select.select([answers], [], [], seconds + GRACE)[0]:
+            child.kill()
+        if not os.read(answers, 1):
+            note(part, shape=name, failed=f'its process has ended with {child.wait()}')
+            os.close(answers)
+            child = None
+    if child is not None and child.stdin is not None:
+        child.stdin.close()
+        child.wait()
+
+
+def main() -> None:
+    os.makedirs(given.out, exist_ok=True)
+    wanted = ['machine', *given.parts.split(',')]
+    jobs = [('', list(SMALL))]
+    for name in given.shapes.split(','):  # peers need the memory of the model
+        jobs += [(name, list(PARTS)), (name, ['peers'] if name != 'qwen3-8b' else [])]
+    jobs = [(name, [part for part in parts if part in wanted]) for name, parts in jobs]
+    rest = sum(SHARES.get(part, 1) for _, parts in jobs for part in parts)
+    for name, parts in jobs:
+        run_parts(name, parts, rest)
+        rest -= sum(SHARES.get(part, 1) for part in parts)
+    note('end')
+
+
+if given.answers is None:
+    main()
+else:
+    serve(given.shapes)
