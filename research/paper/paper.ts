@@ -37,7 +37,7 @@ function paperTokens(stored: Stored): Readonly<Record<string, (words: readonly s
     .map((part) => new PartResults(part, results));
   const blind = partOf(stored, 'blind-pairs');
   const [counts, credit] = [heldCounts(stored), creditRanks(stored)];
-  const panel = 'width=.5\\linewidth, height=5.2cm';
+  const panel = 'width=.5\\linewidth, height=4cm';
   const gain = 'gain, points';
   const plots: Readonly<Record<string, () => string>> = {
     rate: () =>
