@@ -34,4 +34,5 @@ export {
   timeStamp,
 } from './store/run-path.js';
 export type { RunRecord } from './store/run-record.js';
+export { episodeFault, eventFault } from './store/stored-shapes.js';
 export { changedRecords, verifyRun } from './store/verify-run.js';

@@ -59,3 +59,4 @@ export {
   ownValue,
 } from './base/core/validation/objects.js';
 export { parseSpec } from './base/core/validation/parse-spec.js';
+export { faultOf, laterVersion, parseStored } from './base/core/validation/parse-stored.js';

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { LogError, messageOf, RunError } from '@drmas/engine/errors';
 import { codeOf, nodeFiles } from '@drmas/engine/platform';
-import { changedRecords, missingRun, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
+import { changedRecords, missingRun, RECIPE, RunDirectory, requireRun, runsBeside } from '../../method/store.js';
 import { collectLog, comparableEstimator, inspect, storedRules } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -41,6 +41,7 @@ export const inspectLog = defineCommand({
     const estimators = estimator.flatMap((names) => names.split(',')).map(comparableEstimator);
     const { path, files } = await logAt(typed);
     const run = await runAround(path);
+    if (run !== undefined) await requireRun(nodeFiles, run);
     const record = run === undefined ? undefined : await RunDirectory.open(run).catch(() => undefined); // damaged
     const log = await collectLog(files, fields, record && storedRules(record.record.resolved));
     const changed = run === path ? await changedRecords(path) : undefined;

@@ -88,7 +88,7 @@ describe('episode sample', () => {
     await recordRun(path);
     await appendFile((await RunDirectory.open(path)).stepEpisodesPath(1), '{"task":{"id":"x"},"turns":[]}\n');
     const failed = sampled(path, [], 1e6);
-    await expect(failed).rejects.toThrow(/step-000001\.jsonl:5: score\.team: expected a number, got nothing/);
+    await expect(failed).rejects.toThrow(/step-000001\.jsonl:5: score: is required: an object/);
     await expect(failed).rejects.toThrow(LogError);
   });
 
@@ -97,7 +97,9 @@ describe('episode sample', () => {
     await recordRun(path);
     const row = { task: { id: 'x' }, score: { team: 1 }, turns: [{ reward: 1, messages: 5 }] };
     await appendFile((await RunDirectory.open(path)).stepEpisodesPath(1), `${JSON.stringify(row)}\n`);
-    await expect(sampled(path, [], 1e6)).rejects.toThrow(/step-000001\.jsonl:5: messages: expected a list of objects/);
+    await expect(sampled(path, [], 1e6)).rejects.toThrow(
+      /step-000001\.jsonl:5: .*turns\.0\.messages: expected an array, got 5/,
+    );
   });
 });
 

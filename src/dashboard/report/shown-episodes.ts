@@ -1,9 +1,17 @@
 /** Converts episodes on disk to the data that a page shows. */
 
-import { isObject } from '@drmas/engine/errors';
+import { isObject, LogError } from '@drmas/engine/errors';
 import { mean } from '@drmas/engine/math';
 import { messageText, responseTokens, turnText } from '@drmas/engine/nouns';
-import { fieldAt, type LogPlace, type LogRow, numberAt, rowsAt, type StoredEpisode } from '../../method/store.js';
+import {
+  episodeFault,
+  fieldAt,
+  type LogPlace,
+  type LogRow,
+  numberAt,
+  rowsAt,
+  type StoredEpisode,
+} from '../../method/store.js';
 import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn, taskTitle } from '../../runs/analysis.js';
 
 /** Shorter texts may occur in a message by chance. */
@@ -13,11 +21,10 @@ type PageTurn = StoredEpisode['turns'][number];
 
 /** An episode with the fields that a page needs. @throws LogError with file and line if a row is not an episode */
 export function checkedEpisode(row: LogRow, place: LogPlace): StoredEpisode {
+  const fault = episodeFault(row);
+  if (fault !== undefined) throw new LogError(fault, place);
   numberAt(row, 'score.team', place);
-  for (const turn of rowsAt(row, 'turns', place)) {
-    numberAt(turn, 'reward', place);
-    if (turn.messages !== undefined) rowsAt(turn, 'messages', place);
-  }
+  for (const turn of rowsAt(row, 'turns', place)) numberAt(turn, 'reward', place);
   return {
     ...row,
     task: { data: undefined, ...(row.task as object), id: String(fieldAt(row, 'task.id')) },

@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path';
 import { jsonObject, messageOf, RunError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { excerpt } from '@drmas/engine/host';
-import { EVENTS, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
+import { EVENTS, eventFault, RunDirectory, type RunRecord, readAblation } from '../../method/store.js';
 import { type ListedAblation, type ListedRun, RunFactsReader } from '../../runs/analysis.js';
 import { type FoundRun, findRuns, listedAblation, runState } from '../report/find-runs.js';
 import { LogTail } from './log-tail.js';
@@ -133,8 +133,13 @@ async function readOn({ tail, facts }: KnownRun): Promise<void> {
   }
 }
 
-/** The event of a line; undefined for a line without an event, which a damaged disk may leave. */
+/**
+ * The event of a line; undefined for a line without an event, or with one that the page cannot show, which a damaged
+ * disk may leave.
+ */
 export function eventOf(line: string): RunEvent | undefined {
   const event = jsonObject(line);
-  return typeof event?.type === 'string' ? (event as unknown as RunEvent) : undefined;
+  return typeof event?.type === 'string' && eventFault(event) === undefined
+    ? (event as unknown as RunEvent)
+    : undefined;
 }

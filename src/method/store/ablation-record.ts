@@ -2,9 +2,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { contentHash } from '@drmas/engine/disk';
-import { messageOf, RunError } from '@drmas/engine/errors';
+import { messageOf, parseStored, RunError } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
+import { requireOwnFiles } from './run-lock.js';
 import { ABLATION } from './run-path.js';
 
 const recordSchema = z.object({
@@ -61,13 +62,16 @@ export function variantsOf({ vary, bundles = [] }: Pick<AblationRecord, 'vary' |
 /** The record of an ablation's directory. Undefined if there is none. @throws RunError if it cannot be used */
 export async function readAblation(directory: string): Promise<AblationRecord | undefined> {
   const path = join(directory, ABLATION);
+  requireOwnFiles(directory, [ABLATION]);
   if (!existsSync(path)) return undefined;
-  try {
-    return recordSchema.parse(JSON.parse(await nodeFiles.readText(path)));
-  } catch (error) {
-    const why = error instanceof z.ZodError ? z.prettifyError(error) : messageOf(error);
-    throw new RunError(`${path} is not the record of an ablation: ${why}`);
-  }
+  const text = await nodeFiles.readText(path).catch((error: unknown) => {
+    throw new RunError(`${path} cannot be read: ${messageOf(error)}`);
+  });
+  return parseStored(recordSchema, text, {
+    path,
+    what: 'the record of an ablation',
+    fault: (message) => new RunError(message),
+  });
 }
 
 /** Writes the record of an ablation's directory. @throws RunError if it cannot be written */

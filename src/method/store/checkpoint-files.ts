@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { jsonOf, type LogCursor, SEAL, writeSealedDirectory } from '@drmas/engine/disk';
-import { CheckpointError, isObject, messageOf } from '@drmas/engine/errors';
+import { type LogCursor, SEAL, writeSealedDirectory } from '@drmas/engine/disk';
+import { CheckpointError, isObject, messageOf, parseStored } from '@drmas/engine/errors';
 import type { Files } from '@drmas/engine/host';
 import { temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';
@@ -106,9 +106,12 @@ export class Checkpoints {
     const text = await this.#files.readText(path).catch((error: unknown) => {
       throw new CheckpointError(`${path} cannot be read: ${messageOf(error)}`);
     });
-    const { data, error } = cursorSchema.safeParse(jsonOf(text));
-    if (data === undefined)
-      throw new CheckpointError(`${path} is not the place of a checkpoint: ${z.prettifyError(error)}`);
+    const data = parseStored(cursorSchema, text, {
+      path,
+      what: 'the place of a checkpoint',
+      latest: VERSION,
+      fault: (message) => new CheckpointError(message),
+    });
     if (data.step !== step) throw new CheckpointError(`${path} is of step ${data.step}, its directory of step ${step}`);
     if (data.version >= 2 && !(await this.#files.exists(join(directory, SEAL))))
       throw new CheckpointError(`${join(directory, SEAL)} is missing`);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { damageOf, type FileDigest, jsonOf, linesOf } from '@drmas/engine/disk';
-import { exactJson, isObject, parseWithSources, RunError } from '@drmas/engine/errors';
+import { exactJson, nestsTooDeep, parseWithSources, RunError } from '@drmas/engine/errors';
 import type { Files } from '@drmas/engine/host';
 import {
   type Episode,
@@ -16,6 +16,7 @@ import {
 import { temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';
 import { DIGESTS, freePath, timeStamp } from './run-path.js';
+import { episodeFault } from './stored-shapes.js';
 
 /** A line of digests.jsonl. */
 const lineSchema = z.object({
@@ -198,6 +199,7 @@ function plain(value: unknown): unknown {
 
 /** The value of a line, whose schemas of tools keep their digits; undefined if it is no JSON. */
 function readLine(line: string): unknown {
+  if (nestsTooDeep(line)) return undefined;
   try {
     return parseWithSources(line, SCHEMAS);
   } catch {
@@ -206,22 +208,14 @@ function readLine(line: string): unknown {
 }
 const SCHEMAS = new Set(['parameters']);
 
-/** A row as an episode, if it has the fields that readers depend on. Early versions wrote no messages and no parts. */
-function episodeOf(row: unknown): StoredEpisode | undefined {
-  if (!isObject(row)) return undefined;
-  const { score, turns, task } = row;
-  const isMessage = (message: unknown) => isObject(message) && typeof message.content === 'string';
-  const isTurn = (turn: unknown) =>
-    isObject(turn) &&
-    typeof turn.agent === 'string' &&
-    (turn.messages === undefined || (Array.isArray(turn.messages) && turn.messages.every(isMessage)));
-  if (!isObject(task) || !isObject(score) || !Array.isArray(turns) || !turns.every(isTurn)) return undefined;
-  const [parts, agents] = [score.parts, score.agents].map((table) => (isObject(table) ? table : {}));
+/** An episode with the tables and lists that early versions did not write. */
+function completed(row: StoredEpisode): StoredEpisode {
+  const { score, turns } = row;
   return {
     ...row,
-    score: { ...score, parts, agents },
-    turns: turns.map((turn: object) => ('messages' in turn ? turn : { ...turn, messages: [] })),
-  } as unknown as StoredEpisode;
+    score: { ...score, parts: score.parts ?? {}, agents: score.agents ?? {} },
+    turns: turns.map((turn) => ('messages' in turn ? turn : { ...(turn as StoredTurn), messages: [] })),
+  };
 }
 
 /**
@@ -236,12 +230,10 @@ export async function readEpisodes(
   const episodes: StoredEpisode[] = [];
   for await (const line of linesOf(files, path)) {
     if (episodes.length === most) break;
-    const episode = episodeOf(readLine(line));
-    if (episode === undefined)
-      throw new RunError(
-        `${path}:${episodes.length + 1}: expected an episode as one JSON object with its score and its turns`,
-      );
-    episodes.push(episode);
+    const row = readLine(line);
+    const fault = episodeFault(row);
+    if (fault !== undefined) throw new RunError(`${path}:${episodes.length + 1}: ${fault}`);
+    episodes.push(completed(row as StoredEpisode));
   }
   return episodes;
 }

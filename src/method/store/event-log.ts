@@ -2,10 +2,11 @@ import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import { type ChainedFile, type LogCursor, linesOf, UnfinishedLine } from '@drmas/engine/disk';
-import { isObject, LogError, messageOf, RunError } from '@drmas/engine/errors';
+import { isObject, jsonObject, LogError, messageOf, RunError } from '@drmas/engine/errors';
 import { EVENT_VERSION, type EventBody, type RunEvent } from '@drmas/engine/events';
 import { type Clock, excerpt, type Files, type RunListener, systemClock } from '@drmas/engine/host';
 import { jsonRows } from '@drmas/engine/platform';
+import { eventFault } from './stored-shapes.js';
 
 /** The append-only log of a run. It stamps each event, writes it, and passes it to the listeners in order. */
 export class EventLog {
@@ -66,13 +67,12 @@ export async function readEvents(files: Files, path: string): Promise<RunEvent[]
 }
 
 function parseEvent(line: string, where: string): RunEvent {
-  try {
-    const event: unknown = JSON.parse(line);
-    if (typeof event === 'object' && event !== null && 'type' in event) return withNumbers(event as RunEvent);
-  } catch {
-    // reported below, together with other lines that are not events
-  }
-  throw new RunError(`${where}: expected an event as one JSON object, got ${JSON.stringify(line.slice(0, 60))}`);
+  const event = jsonObject(line);
+  if (typeof event?.type !== 'string')
+    throw new RunError(`${where}: expected an event as one JSON object, got ${JSON.stringify(line.slice(0, 60))}`);
+  const fault = eventFault(event);
+  if (fault !== undefined) throw new RunError(`${where}: ${fault}`);
+  return withNumbers(event as unknown as RunEvent);
 }
 
 /** Restores NaN in a step's measurements. JSON has null instead. */

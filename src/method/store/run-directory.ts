@@ -99,14 +99,16 @@ export class RunDirectory {
     });
   }
 
-  /** Opens an existing run for reading. @throws RunError if there is none */
+  /** Opens an existing run for reading. @throws RunError if there is none, or if it has a link out of it */
   static async open(path: string, options: RunDirectoryOptions = {}): Promise<RunDirectory> {
     const files = options.files ?? nodeFiles;
+    requireOwnFiles(path, [RECIPE]);
     const text = await files.readText(join(path, RECIPE)).catch(async (error: unknown) => {
       if (!(await files.exists(path))) throw await missingRun(files, path);
       const why = codeOf(error) === 'ENOENT' ? `it has no ${RECIPE}` : messageOf(error);
       throw new RunError(`${path} is not a run: ${why}`);
     });
+    requireOwnFiles(path);
     return new RunDirectory(path, parseRecord(text, join(path, RECIPE)), options);
   }
 

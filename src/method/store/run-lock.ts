@@ -1,4 +1,4 @@
-import { readdirSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync, type Stats } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join, relative, sep } from 'node:path';
 import { jsonOf } from '@drmas/engine/disk';
@@ -45,22 +45,44 @@ export async function lockHolder(files: Files, path: string): Promise<LockHolder
 }
 
 /**
- * Requires that no symbolic link leads out of a directory: a directory of somebody else could have drmas write to a
- * file of this user. The directory itself may be a link.
+ * Requires that no symbolic link leads out of a directory: a directory of somebody else could have drmas read or write
+ * a file of this user. The directory itself may be a link.
+ * @param names The files and folders of the directory that are looked at. Default: all
  * @throws RunError with the link
  */
-export function requireOwnFiles(directory: string): void {
+export function requireOwnFiles(directory: string, names?: readonly string[]): void {
   const root = realPath(directory);
   if (root === undefined) return; // it does not exist yet, or is in memory
-  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
-    if (!entry.isSymbolicLink()) continue;
-    const link = join(entry.parentPath, entry.name);
-    const target = realPath(link);
-    if (target === undefined || !target.startsWith(root + sep))
-      throw new RunError(
-        `${join(directory, relative(root, link))} is a link that leads out of ${directory}, and drmas would write ` +
-          'there; replace it by the file or folder itself',
-      );
+  for (const path of names?.map((name) => join(root, name)) ?? [root]) requireInside(path, root, directory);
+}
+
+function requireInside(path: string, root: string, directory: string): void {
+  const entry = entryAt(path);
+  if (entry?.isDirectory()) for (const name of namesIn(path)) requireInside(join(path, name), root, directory);
+  if (!entry?.isSymbolicLink()) return;
+  const target = realPath(path);
+  if (target?.startsWith(root + sep)) return;
+  const where = target === undefined ? 'leads nowhere' : `leads out of ${directory}`;
+  throw new RunError(
+    `${join(directory, relative(root, path))} is a link that ${where}; drmas reads and writes nothing there: ` +
+      'replace it by the file or folder itself',
+  );
+}
+
+/** Undefined if it is gone, or if the directory is a file: what reads it says so. */
+function entryAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function namesIn(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return []; // it is gone, or nobody may read it: what reads it says so
   }
 }
 

@@ -2,7 +2,7 @@ import { basename, dirname, join } from 'node:path';
 import { messageOf, RunError, suggestion } from '@drmas/engine/errors';
 import { type Clock, type Files, systemClock } from '@drmas/engine/host';
 import { nodeFiles, TEMPORARY } from '@drmas/engine/platform';
-import { LOCK } from './run-lock.js';
+import { LOCK, requireOwnFiles } from './run-lock.js';
 
 export const RECIPE = 'recipe.json';
 export const ABLATION = 'ablation.json';
@@ -58,9 +58,10 @@ export async function missingRun(files: Files, path: string, what: 'run' | 'fold
   return new RunError(`there is no ${what} ${path}${beside || advice}`);
 }
 
-/** @throws RunError if there is no run in this directory */
+/** @throws RunError if there is no run in this directory, or if it has a link out of it */
 export async function requireRun(files: Files, path: string): Promise<void> {
-  if (await files.exists(join(path, RECIPE))) return;
+  requireOwnFiles(path, [RECIPE]);
+  if (await files.exists(join(path, RECIPE))) return requireOwnFiles(path);
   if (!(await files.exists(path))) throw await missingRun(files, path);
   throw new RunError(`${path} is not a run: it has no ${RECIPE}`);
 }

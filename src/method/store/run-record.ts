@@ -1,9 +1,13 @@
 import { contentHash } from '@drmas/engine/disk';
-import { RunError } from '@drmas/engine/errors';
+import { isObject, parseStored, RunError, shown } from '@drmas/engine/errors';
 import { agentProfileSchema } from '@drmas/engine/model';
 import { z } from 'zod';
 
-const recordSchema = z.object({
+/** Folders of checkpoints are called after policies and agents, and every object has fields such as `constructor`. */
+const isName = (name: string): boolean =>
+  /^[^/\\:\0]+$/.test(name) && !['.', '..'].includes(name) && !(name in Object.prototype);
+
+const shape = z.object({
   version: z.literal(1),
   recipe: z.object({
     /** The name of a shipped recipe, or the absolute path of a recipe file. */
@@ -21,6 +25,26 @@ const recordSchema = z.object({
     .readonly()
     .default([]),
 });
+
+const recordSchema = shape.superRefine((record, context) => {
+  for (const { path, name } of namesIn(record))
+    if (!isName(name)) context.addIssue({ code: 'custom', path, message: `expected a name, got ${shown(name)}` });
+});
+
+/** The names of agents and policies, and where they stand. */
+function namesIn({ resolved: { assign, policies }, agents = {} }: z.output<typeof shape>) {
+  const entries = isObject(assign) ? Object.entries(assign) : [];
+  const keys = (path: string[], table: unknown) =>
+    isObject(table) ? Object.keys(table).map((name) => ({ path, name })) : [];
+  return [
+    ...keys(['resolved', 'assign'], assign),
+    ...entries.flatMap(([agent, name]) =>
+      typeof name === 'string' ? [{ path: ['resolved', 'assign', agent], name }] : [],
+    ),
+    ...keys(['resolved', 'policies'], policies),
+    ...keys(['agents'], agents),
+  ];
+}
 
 /** The content of recipe.json: enough to load the recipe again and to check whether it has changed. */
 export type RunRecord = z.output<typeof recordSchema>;
@@ -54,14 +78,5 @@ export function isAsWritten(text: string): boolean | undefined {
 }
 
 /** Parses recipe.json. @throws RunError with the file and the error */
-export function parseRecord(text: string, path: string): RunRecord {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new RunError(`${path} is not JSON`);
-  }
-  const parsed = recordSchema.safeParse(value);
-  if (!parsed.success) throw new RunError(`${path} is not the record of a run: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
-}
+export const parseRecord = (text: string, path: string): RunRecord =>
+  parseStored(recordSchema, text, { path, what: 'the record of a run', fault: (message) => new RunError(message) });

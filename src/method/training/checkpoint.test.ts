@@ -128,7 +128,9 @@ describe('a checkpoint', () => {
     await writeFile(join(checkpoint.directory, 'state.json'), text);
     const loading = loadCheckpoint(run, checkpoint, { optimizer: true });
     await expect(loading).rejects.toThrow(CheckpointError);
-    await expect(loading).rejects.toThrow(`${join(checkpoint.directory, 'state.json')} cannot be used`);
+    await expect(loading).rejects.toThrow(
+      `${join(checkpoint.directory, 'state.json')} is not the state of a checkpoint`,
+    );
     await expect(commitsOf(nodeFiles, checkpoint)).rejects.toThrow(CheckpointError);
   });
 });

@@ -1,6 +1,6 @@
 /** Checkpoints: the models of a run and its progress, written completely or not at all. */
 
-import { CheckpointError, messageOf } from '@drmas/engine/errors';
+import { CheckpointError, messageOf, parseStored } from '@drmas/engine/errors';
 import type { Commits } from '@drmas/engine/formats';
 import { type Files, joinPath } from '@drmas/engine/host';
 import { z } from 'zod';
@@ -8,14 +8,14 @@ import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
 import { saveCritics } from './signals/critic-values.js';
 import type { WatchedRun } from './stability/stability-watch.js';
-import { keptProgress, keptSchema, loadProgress, type Progress } from './state/progress.js';
+import { FOLDER, keptProgress, keptSchema, loadProgress, type Progress } from './state/progress.js';
 import { endsAfter } from './state/stop-rules.js';
 
 const STATE = 'state.json';
 
 const stateSchema = keptSchema.extend({
   /** Commits of models on hubs, by name: a branch may move before the run is resumed. */
-  commits: z.record(z.string(), z.string()).default({}),
+  commits: z.record(z.string(), z.string().regex(FOLDER)).default({}),
 });
 
 /**
@@ -82,9 +82,9 @@ export async function warmStartOf(files: Files, { directory }: Checkpoint): Prom
 }
 
 async function readState(files: Files, path: string): Promise<z.output<typeof stateSchema>> {
-  try {
-    return stateSchema.parse(JSON.parse(await files.readText(path)));
-  } catch (error) {
-    throw new CheckpointError(`${path} cannot be used: ${messageOf(error)}`);
-  }
+  const fault = (why: string) => new CheckpointError(`${why}; choose another checkpoint with --checkpoint`);
+  const text = await files.readText(path).catch((error: unknown) => {
+    throw fault(`${path} cannot be read: ${messageOf(error)}`);
+  });
+  return parseStored(stateSchema, text, { path, what: 'the state of a checkpoint', fault });
 }

@@ -107,7 +107,7 @@ describe('the list of groups', () => {
     await appendFile(file, `${line('two').slice(50)}\n`);
     expect((await groups({ file: 'step-000004' })).rows.map(({ task }) => task)).toEqual(['one', 'two']);
     await appendFile(file, '{"task":{"id":"x"},"turns":[]}\n');
-    await expect(groups({ file: 'step-000004' })).rejects.toThrow(/500: .*step-000004\.jsonl:3: score\.team/);
+    await expect(groups({ file: 'step-000004' })).rejects.toThrow(/500: .*step-000004\.jsonl:3: score: is required/);
   });
 
   it('refuses files and runs that are not there, and paths', async () => {

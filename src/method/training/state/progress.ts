@@ -23,6 +23,9 @@ const plain = <Value>(schema: z.ZodType<Value>, first: Value): Stateful<Value, V
   save: (value) => value,
 });
 
+/** A hash or a commit. It names a folder of the cache, so it must not lead out of it. */
+export const FOLDER = /^\w[\w.-]*$/;
+
 const numbers = z.record(z.string(), z.number()).default({});
 
 /** Numbers by name. An empty record is omitted. */
@@ -77,7 +80,7 @@ const parts = {
     load: (kept, run) => new StopRules(run.training, kept),
     save: ({ state }) => state,
   }),
-  warmStart: plain<string | undefined>(z.string().optional(), undefined),
+  warmStart: plain<string | undefined>(z.string().regex(FOLDER).optional(), undefined),
 };
 
 type Parts = typeof parts;

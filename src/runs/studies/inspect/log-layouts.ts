@@ -1,6 +1,6 @@
 import { isObject, LogError } from '@drmas/engine/errors';
 import { type Episode, isLesson, type Score, successOf } from '@drmas/engine/nouns';
-import { fieldAt, type LogPlace, type LogRow, nameAt, numberAt, rowsAt } from '../../../method/store.js';
+import { episodeFault, fieldAt, type LogPlace, type LogRow, nameAt, numberAt, rowsAt } from '../../../method/store.js';
 import type { CostOfCalls, FailureRule } from '../../../teams/rollout.js';
 
 /** One call of one agent in a log. */
@@ -86,6 +86,8 @@ const episodes = ({ costOf, failedEpisodes }: RewardRules): Layout & { fits(row:
   notices: [],
   fits: (row) => isObject(row.task) && isObject(row.score) && Array.isArray(row.turns),
   read(row, place, take, untrained) {
+    const fault = episodeFault(row);
+    if (fault !== undefined) throw new LogError(fault, place);
     const turns = rowsAt(row, 'turns', place);
     const counts = row.failure === undefined || failedEpisodes === 'zero' || teaches(row.failure, turns);
     if (!counts) return;
@@ -118,10 +120,10 @@ const episodes = ({ costOf, failedEpisodes }: RewardRules): Layout & { fits(row:
   },
 });
 
-/** A stored score, which may be damaged: parts and agents that are no objects count as absent. */
+/** A stored score. Early versions wrote no parts. */
 function scoreIn(score: unknown): Score {
-  const { parts, agents, ...rest } = score as Score;
-  return { ...rest, parts: isObject(parts) ? parts : {}, agents: isObject(agents) ? agents : {} };
+  const { parts = {}, agents = {}, ...rest } = score as Score;
+  return { ...rest, parts, agents };
 }
 
 /** Whether policies learn from a failed episode: by default if the agents' texts caused the failure. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { CheckpointError } from '../core/errors.js';
 import type { Files } from '../core/files.js';
+import { laterVersion } from '../core/validation/parse-stored.js';
 import { codeOf } from '../platform/node-files.js';
 import { writeDirectory } from './write-directory.js';
 
@@ -32,9 +33,15 @@ export const SEAL = 'digests.json';
 
 const sealSchema = z.object({
   version: z.literal(1),
-  files: z.record(z.string(), z.object({ bytes: z.int().min(0), sha256: z.string() })),
+  files: z
+    .record(z.string(), z.object({ bytes: z.int().min(0), sha256: z.string() }))
+    .refine((files) => Object.keys(files).every(isBelow)),
   digest: z.string(),
 });
+
+/** Whether a path with slashes stays below its directory, on each system. Others may have written it. */
+const isBelow = (path: string): boolean =>
+  !/^\/|[\\:\0]/.test(path) && path.split('/').every((part) => !['', '.', '..'].includes(part));
 
 /** Bytes that are read at once. */
 const PIECE = 1 << 22;
@@ -93,8 +100,9 @@ export async function sealState(
   const path = join(directory, SEAL);
   if (!(await files.exists(path))) return { type: 'unsealed' };
   const damaged = (file: string, why: string): SealState => ({ type: 'damaged', why: `${file} ${why}` });
-  const { data } = sealSchema.safeParse(jsonOf(await files.readText(path)));
-  if (data === undefined) return damaged(path, 'is no list of digests');
+  const value = jsonOf(await files.readText(path));
+  const { data } = sealSchema.safeParse(value);
+  if (data === undefined) return damaged(path, laterVersion(value, 1) ?? 'is no list of digests');
   const { digest, ...seal } = data;
   if (contentHash(seal) !== digest) return damaged(path, 'is not what was written (its own digest differs)');
   for (const [file, expected] of Object.entries(seal.files)) {

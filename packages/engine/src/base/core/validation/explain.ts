@@ -77,7 +77,8 @@ interface Explanation {
   readonly message: string;
 }
 
-function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Explanation {
+/** The place and the words of one fault of `root`. */
+export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Explanation {
   const { path } = issue;
   const got = valueAt(root, path);
   const say = (message: string): Explanation => ({ path, message });
