@@ -6,6 +6,7 @@ export {
   byteText,
   duration,
   excerpt,
+  fixed,
   grouped,
   percent,
   shellWord,

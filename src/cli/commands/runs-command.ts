@@ -8,7 +8,7 @@ import { jsonText } from '../command-context.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { toggle } from '../flags.js';
 import { type Screen, screenOf, tone } from '../reporter/screen.js';
-import { nearPath, percent, significant, visible, wrap } from '../reporter/text-layout.js';
+import { fixed, nearPath, percent, significant, visible, wrap } from '../reporter/text-layout.js';
 
 /** A run in the list; null for facts that the run does not have. */
 interface RunRow
@@ -122,10 +122,10 @@ function factsText({ recipe, started, first, last, headline, estimator, seed }: 
 function scoreText(first: ScorePoint | null, last: ScorePoint | null, headline: Headline): string {
   if (first === null || last === null) return 'no score yet';
   if (headline === 'reward') {
-    const [before, after] = [first, last].map(({ reward }) => significant(reward ?? 0));
+    const [before, after] = [first, last].map(({ reward }) => significant(reward));
     return `reward ${first.step === last.step ? after : `${before} -> ${after}`}`;
   }
-  const points = (fraction: number) => (100 * fraction).toFixed(1);
+  const points = (fraction: number) => fixed(100 * fraction, 1);
   const end = `${percent(last.averageAtK)} [${points(last.low)}, ${points(last.high)}]`;
   return first.step === last.step ? end : `${percent(first.averageAtK)} -> ${end}`;
 }

@@ -4,7 +4,7 @@ import type { PairedDifference, RunSummary, VariantSummary } from '../../runs/an
 import type { AblationResult } from '../../runs/studies.js';
 import { paretoLines } from './comparison/pareto-printer.js';
 import { scoredText } from './score-printer.js';
-import { columnTables, duration, percent, short, significant, table, wrap } from './text-layout.js';
+import { columnTables, duration, fixed, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** `no score` if the reward of each episode failed. */
 export const scoreText = (score: number | undefined) => (score === undefined ? 'no score' : percent(score));
@@ -45,13 +45,7 @@ function variantTable(variants: readonly VariantSummary[]): string[] {
     String(runs),
     ...(runs === 0
       ? ['-', '-', '-', '-', '-']
-      : [
-          scoreText(start),
-          scoreText(score),
-          Number.isNaN(scoreSpread) ? '-' : (100 * scoreSpread).toFixed(1),
-          Number.isNaN(reward) ? '-' : reward.toFixed(3),
-          significant(spikes),
-        ]),
+      : [scoreText(start), scoreText(score), fixed(100 * scoreSpread, 1), fixed(reward, 3), significant(spikes)]),
   ]);
   return [
     ...table([['means over seeds', 'runs', 'start', 'score', 'sd', 'reward', 'spikes'], ...rows]),
@@ -64,11 +58,12 @@ function agentTable(variants: readonly VariantSummary[]): string[] {
   const rows = variants.flatMap(({ variant, agents }) =>
     Object.entries(agents).map(([agent, { norm, maxNorm, spikes, inflation, maxAbsAdvantage, invalid }]) => [
       `${variant}: ${agent}`,
-      ...[norm, maxNorm].map((value) => (Number.isNaN(value) ? '-' : significant(value))),
+      significant(norm),
+      significant(maxNorm),
       significant(spikes),
       significant(inflation),
       significant(maxAbsAdvantage),
-      (100 * invalid).toFixed(1),
+      fixed(100 * invalid, 1),
     ]),
   );
   return [
@@ -167,6 +162,6 @@ const unadjusted = (count: number) => `Of ${count} such differences, one in twen
 const signed = (digits: (value: number) => string) => (value: number) => `${value < 0 ? '' : '+'}${digits(value)}`;
 
 /** A fraction in percentage points, with its sign. */
-export const points = signed((fraction) => (100 * fraction).toFixed(1));
+export const points = signed((fraction) => fixed(100 * fraction, 1));
 
 const plain = signed(significant);

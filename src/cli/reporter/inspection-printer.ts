@@ -2,7 +2,7 @@
 import { isNotable } from '../../method/advantage.js';
 import type { GroupFindings, Inspection } from '../../runs/studies.js';
 import { labelled } from './start-printer.js';
-import { bullet, grouped, percent, significant, table, wrap } from './text-layout.js';
+import { bullet, fixed, grouped, percent, significant, table, wrap } from './text-layout.js';
 
 export function inspectionLines(inspection: Inspection, path: string, width: number): string[] {
   const { groups, agents } = inspection;
@@ -34,10 +34,10 @@ function agentLines({ agents }: Inspection, width: number): string[] {
   const rows = Object.entries(agents).map(([name, agent]) => [
     name,
     grouped(agent.turns),
-    agent.callsPerEpisode.toFixed(2),
+    fixed(agent.callsPerEpisode, 2),
     significant(agent.rewardMean),
     significant(agent.rewardStd),
-    (100 * agent.penalised).toFixed(1),
+    fixed(100 * agent.penalised, 1),
     ratio(agent.inflation.byEpisodes),
     ratio(agent.inflation.byTurns),
   ]);
@@ -76,7 +76,7 @@ function estimatorLines({ estimators }: Inspection): string[] {
       name,
       significant(sizes.meanAbs),
       significant(sizes.maxAbs),
-      (100 * sizes.zero).toFixed(1),
+      fixed(100 * sizes.zero, 1),
       significant(sizes.secondMoment),
     ]),
   );

@@ -17,7 +17,7 @@ import { mean } from '@drmas/engine/math';
 import { type Headline, isScored, measuresOf } from '@drmas/engine/nouns';
 import { scoredText } from './score-printer.js';
 import type { StatusLines } from './screen.js';
-import { duration, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
+import { duration, fixed, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
 
 /** The line of a warm start. @param before The step of the policy's last event, 0 for none */
 export function warmupLine(event: Warmup, before: number, width: number): string {
@@ -67,7 +67,7 @@ export function stepLines(
   const invalid = agents.reduce((sum, [, agent]) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
   const trained = agents.filter(([, { frozen }]) => frozen !== true);
   const ofAgents = trained.map(([name, agent]) => {
-    const [text, spikes] = [`${name} ${agent.rewardMean?.toFixed(2) ?? '-'}`, spiking.has(name)];
+    const [text, spikes] = [`${name} ${fixed(agent.rewardMean ?? Number.NaN, 2)}`, spiking.has(name)];
     const norm = ` (${significant(agent.gradientNorm)}${spikes ? '!' : ''})`;
     return { text: text + norm, brief: spikes ? `${text}!` : text, rank: spikes ? 1 : 2 };
   });
@@ -163,7 +163,7 @@ export function spikeLine(event: Spike, width: number): string {
 /** @param headline The number of the run to show first */
 export function evaluationLine(event: EvaluationEvent, width: number, headline: Headline = 'score'): string {
   const { samples } = event;
-  const headlineParts = ({ averageAtK, interval: { low, high }, reward = 0 }: ScoredEvaluation) =>
+  const headlineParts = ({ averageAtK, interval: { low, high }, reward = Number.NaN }: ScoredEvaluation) =>
     headline === 'reward'
       ? [
           { text: `reward ${significant(reward)}`, rank: 0 },
@@ -171,7 +171,7 @@ export function evaluationLine(event: EvaluationEvent, width: number, headline: 
         ]
       : [
           { text: percent(averageAtK), rank: 0 },
-          { text: `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`, rank: 0 },
+          { text: `[${fixed(100 * low, 1)}, ${fixed(100 * high, 1)}]`, rank: 0 },
         ];
   return shortened(
     [
@@ -296,4 +296,4 @@ export function remember(history: RunHistory, event: RunEvent): RunHistory {
 const rewardText = ({ reward, success, episodes }: Step): string =>
   reward === undefined || (success === undefined && episodes !== undefined)
     ? 'no reward'
-    : `reward ${reward.mean.toFixed(3)}`;
+    : `reward ${fixed(reward.mean, 3)}`;

@@ -4,7 +4,7 @@ import type { EvaluationEvent, EvaluationScores, Interval, ScoredEvaluation } fr
 import { type RunSpending, runSpending, type Spending, type TokenCount } from '@drmas/engine/host';
 import { measuresOf } from '@drmas/engine/nouns';
 import { BENCHMARK } from '../../teams/tasks.js';
-import { duration, grouped, percent, short, significant, table, wrap } from './text-layout.js';
+import { duration, fixed, grouped, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** The length at which names of parts are cut. */
 const LONGEST_NAME = 24;
@@ -82,7 +82,7 @@ function scoreCells(scores: Scores): string[] {
   return cells.flatMap(([value, range]) => [percent(value), range === undefined ? '' : rangeText(range, points)]);
 }
 
-const points = (fraction: number) => (100 * fraction).toFixed(1);
+const points = (fraction: number) => fixed(100 * fraction, 1);
 
 const rangeText = ({ low, high }: Interval, show: (value: number) => string) => `[${show(low)}, ${show(high)}]`;
 

@@ -8,7 +8,7 @@ import { howToMove, unmovedAgents } from '../../runs/analysis.js';
 import type { RunHistory } from './progress-printer.js';
 import { scoredText, sliceLines, spendingLines } from './score-printer.js';
 import { type TimeSpent, timeLines } from './start-printer.js';
-import { nextCommands, percent, significant, sparkline, table, wrap } from './text-layout.js';
+import { fixed, nextCommands, percent, significant, sparkline, table, wrap } from './text-layout.js';
 
 export function summaryLines(history: RunHistory, totalSeconds: number, width: number): string[] {
   const first = history.scores[0];
@@ -38,19 +38,19 @@ function scoreLines(
   ].map((line) => `  ${line}`);
   const samples = last.samples;
   const interval = ({ interval: { low, high } }: ScoredEvaluation) =>
-    `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
+    `[${fixed(100 * low, 1)}, ${fixed(100 * high, 1)}]`;
   if (first === last)
     return [
-      isReward ? `reward ${significant(last.reward ?? 0)}` : `score ${percent(last.averageAtK)} ${interval(last)}`,
+      isReward ? `reward ${significant(last.reward ?? null)}` : `score ${percent(last.averageAtK)} ${interval(last)}`,
       ...notes,
     ];
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
   const note = gain === 0 ? 'The scores are equal.' : chanceNote(first, last);
   const row = (name: string, of: (event: ScoredEvaluation) => string) => [name, of(first), '->', of(last)];
-  const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${gain.toFixed(1)} points)`;
+  const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${fixed(gain, 1)} points)`;
   return [
-    isReward ? `reward ${significant(first.reward ?? 0)} -> ${significant(last.reward ?? 0)}` : score,
+    isReward ? `reward ${significant(first.reward ?? null)} -> ${significant(last.reward ?? null)}` : score,
     ...table([
       ['', `step ${first.step}`, '', `step ${last.step}`],
       row(`avg@${samples}`, (event) => percent(event.averageAtK)),
@@ -98,10 +98,10 @@ function measured(event: ScoredEvaluation, name: string, all: readonly ScoredEva
 function curveLines(history: RunHistory, width: number): string[] {
   const rewards = history.steps.flatMap(({ reward }) => reward?.mean ?? []);
   const [first = Number.NaN] = rewards;
-  const range = `${first.toFixed(2)} to ${(rewards.at(-1) ?? first).toFixed(2)}`;
+  const range = `${fixed(first, 2)} to ${fixed(rewards.at(-1) ?? first, 2)}`;
   const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
   const isReward = headlineOf(history.scores, history.started?.success) === 'reward';
-  const shown = ({ averageAtK, reward = 0 }: ScoredEvaluation) =>
+  const shown = ({ averageAtK, reward = Number.NaN }: ScoredEvaluation) =>
     isReward ? significant(reward) : percent(averageAtK);
   const { best } = history;
   const kept = best === undefined ? [] : [`best evaluation: step ${best.step} (${best.by} ${significant(best.score)})`];
@@ -117,7 +117,7 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
     const agents = steps.flatMap((step) => step.agents[name] ?? []);
     const turns = agents.reduce((sum, agent) => sum + agent.turns, 0);
     const invalid = agents.reduce((sum, agent) => sum + agent.invalid * agent.turns, 0) / Math.max(1, turns);
-    const played = [name, String(turns), (100 * invalid).toFixed(1)];
+    const played = [name, String(turns), fixed(100 * invalid, 1)];
     if (agents.some(({ frozen }) => frozen === true)) return [...played, 'frozen'];
     const norms = finite(agents.map((agent) => agent.gradientNorm));
     return [
@@ -151,7 +151,7 @@ function unmovedLines({ steps, scores, started }: RunHistory, width: number): st
 function agreementLine(steps: RunHistory['steps'], names: readonly string[]): string[] {
   const cosines = names.flatMap((name) => {
     const values = steps.flatMap(({ agents }) => agents[name]?.agreement ?? []);
-    return values.length === 0 ? [] : [`${name} ${mean(values).toFixed(2)}`];
+    return values.length === 0 ? [] : [`${name} ${fixed(mean(values), 2)}`];
   });
   return cosines.length === 0 ? [] : ['cosine of gradients in a shared policy:', `  ${cosines.join(', ')}`];
 }

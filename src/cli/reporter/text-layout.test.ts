@@ -49,7 +49,8 @@ describe('numbers', () => {
     [significant(0.0213), '0.0213'],
     [significant(123.4), '123'],
     [significant(3.75e5), '3.8e+5'],
-    [significant(null), 'NaN'],
+    [significant(null), '-'],
+    [[significant, percent, grouped, short, duration].map((show) => show(Number.NaN)).join(), '-,-,-,-,-'],
   ])('%s', (shown, expected) => expect(shown).toBe(expected));
 });
 

@@ -4,7 +4,7 @@ import { relative } from 'node:path';
 import { mean } from '@drmas/engine/math';
 import { commandText } from '@drmas/engine/platform';
 
-export { byteText, duration, grouped, percent, short, significant, visible } from '@drmas/engine/host';
+export { byteText, duration, fixed, grouped, percent, short, significant, visible } from '@drmas/engine/host';
 
 const bars = '▁▂▃▄▅▆▇█';
 

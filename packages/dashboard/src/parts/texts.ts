@@ -1,6 +1,6 @@
 /** Numbers and times as the page writes them. */
 
-import { duration, percent, significant } from '@drmas/engine/host';
+import { duration, fixed, percent, significant } from '@drmas/engine/host';
 import type { Headline } from '@drmas/engine/nouns';
 import type { ScorePoint } from '../../../../src/runs/analysis.js';
 
@@ -12,14 +12,14 @@ export const scoreText = ({ averageAtK, reward }: ScorePoint, headline: Headline
   headline === 'reward' ? significant(reward ?? 0) : percent(averageAtK);
 
 export const intervalText = ({ low, high }: { readonly low: number; readonly high: number }) =>
-  `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
+  `[${fixed(100 * low, 1)}, ${fixed(100 * high, 1)}]`;
 
 /** Whether the intervals of two scores overlap, so that their difference may be chance. */
 export const overlap = (one: ScorePoint, other: ScorePoint): boolean => one.low <= other.high && other.low <= one.high;
 
 /** A difference of two fractions as `+19.3`. */
 export const pointsText = (difference: number) =>
-  `${difference >= 0 ? '+' : '−'}${Math.abs(100 * difference).toFixed(1)}`;
+  `${difference >= 0 ? '+' : '−'}${fixed(Math.abs(100 * difference), 1)}`;
 
 /** A time as `5 min ago`; the date if it is long ago. */
 export function agoText(iso: string | null, now = Date.now()): string {

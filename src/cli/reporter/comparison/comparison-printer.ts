@@ -5,7 +5,7 @@ import { explainInflation, isNotable } from '../../../method/advantage.js';
 import type { AgentStage, AgentSummary, VariantSummary } from '../../../runs/analysis.js';
 import type { AblationResult } from '../../../runs/studies.js';
 import { incompleteLines, points, scoreText } from '../ablation-printer.js';
-import { columnTables, significant, table, wrap } from '../text-layout.js';
+import { columnTables, fixed, significant, table, wrap } from '../text-layout.js';
 
 export function comparisonLines(result: AblationResult, width: number): string[] {
   const { runs, variants } = result;
@@ -45,15 +45,15 @@ function agentTables(agent: string, variants: readonly VariantSummary[], width: 
 
 const change = (key: keyof AgentStage, show: (value: number) => string) => (agent: AgentSummary) =>
   `${show(agent.first[key])} -> ${show(agent.last[key])}`;
-const decimals = (value: number) => (Number.isNaN(value) ? '-' : value.toFixed(2));
+const decimals = (value: number) => fixed(value, 2);
 
 /** A norm. The norm of an agent with nothing to learn is only rounding error and is shown as 0. */
-const normText = (norm: number) => (Number.isNaN(norm) ? '-' : norm < 1e-4 ? '0' : significant(norm));
+const normText = (norm: number) => (norm < 1e-4 ? '0' : significant(norm));
 
 const agentRows: readonly (readonly [label: string, cell: (agent: AgentSummary) => string])[] = [
   ['called', change('share', decimals)],
   ['reward', change('reward', decimals)],
-  ['invalid %', change('invalid', (share) => (100 * share).toFixed(1))],
+  ['invalid %', change('invalid', (share) => fixed(100 * share, 1))],
   ['entropy', change('entropy', decimals)],
   ['norm', change('norm', normText)],
   ['largest norm', ({ maxNorm }) => normText(maxNorm)],
@@ -74,7 +74,7 @@ function scoreTable(variants: readonly VariantSummary[]): string[] {
     variant,
     scoreText(start),
     scoreText(score),
-    Number.isNaN(reward) ? '-' : reward.toFixed(3),
+    fixed(reward, 3),
     String(runs),
   ]);
   return table([['held-out tasks', 'start', 'end', 'reward', 'runs'], ...rows]);
@@ -84,7 +84,7 @@ function differenceLines({ differences }: AblationResult, width: number): string
   return differences
     .filter(({ pairs }) => pairs > 0)
     .flatMap(({ variant, baseline, mean, pairs, interval }) => {
-      const distance = `${Math.abs(100 * mean).toFixed(1)} points ${mean < 0 ? 'below' : 'above'}`;
+      const distance = `${fixed(Math.abs(100 * mean), 1)} points ${mean < 0 ? 'below' : 'above'}`;
       const ends = `${variant} ends ${mean === 0 ? 'as high as' : distance} ${baseline}`;
       const over =
         interval === undefined
@@ -133,7 +133,7 @@ export function chartLines(series: readonly Series[], width: number): string[] {
       return here.length > 1 ? SEVERAL : (here[0]?.mark ?? ' ');
     });
     const labelled = row % ((ROWS - 1) / 2) === 0;
-    const label = labelled ? (low + ((high - low) * row) / (ROWS - 1)).toFixed(2) : '';
+    const label = labelled ? fixed(low + ((high - low) * row) / (ROWS - 1), 2) : '';
     return `${label.padStart(labelWidth)} ${labelled ? '+' : '|'}${cells.join('')}`.trimEnd();
   });
   const [first, last] = ['step 1', String(steps)];

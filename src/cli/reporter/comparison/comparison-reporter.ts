@@ -7,7 +7,7 @@ import { endedLine } from '../ablation-printer.js';
 import { emptyHistory, type RunHistory, remember, secondsLeft, warmupLine } from '../progress-printer.js';
 import { type Screen, StatusLines, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
-import { duration, nearPath, type Part, percent, shortened, wrap } from '../text-layout.js';
+import { duration, fixed, nearPath, type Part, percent, shortened, wrap } from '../text-layout.js';
 import { comparisonLines } from './comparison-printer.js';
 
 type AblationRun = AblationPlan['runs'][number];
@@ -142,7 +142,7 @@ export class ComparisonReporter {
     });
     const parts = going.map(({ variant, recipe: { training }, last, playing }): Part => {
       const { step = 0 } = last ?? {};
-      const reward = last?.reward === undefined ? '' : ` reward ${last.reward.mean.toFixed(2)}`;
+      const reward = last?.reward === undefined ? '' : ` reward ${fixed(last.reward.mean, 2)}`;
       const within =
         playing?.phase === 'training' && playing.step > step ? ` (${playing.done}/${playing.episodes})` : '';
       const text = `${variant} ${step}/${training.steps}${reward}`;

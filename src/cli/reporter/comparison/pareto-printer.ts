@@ -1,6 +1,6 @@
 /** The variants of an ablation with two or more aims, in plain characters, and the variants on the Pareto front. */
 import type { ParetoPicture, ParetoPoint } from '../../../runs/analysis.js';
-import { significant, table, wrap } from '../text-layout.js';
+import { fixed, significant, table, wrap } from '../text-layout.js';
 
 const ROWS = 11;
 const WIDEST = 56;
@@ -17,7 +17,7 @@ export function paretoLines(picture: ParetoPicture, width: number): string[] {
   const covered =
     hypervolume === undefined
       ? ''
-      : `; together they cover ${hypervolume.toFixed(2)} of the box between the worst and the best value of each part`;
+      : `; together they cover ${fixed(hypervolume, 2)} of the box between the worst and the best value of each part`;
   return [
     ...table([['', 'parts of the reward', ...parts, ''], ...rows]),
     ...wrap(

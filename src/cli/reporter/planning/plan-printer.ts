@@ -10,6 +10,7 @@ import {
   bullet,
   byteText,
   duration,
+  fixed,
   grouped,
   percent,
   short,
@@ -50,9 +51,9 @@ export function planLines(plan: RunForecast, width: number): string[] {
   ];
   const agentRows = Object.entries(agents).map(([agent, { calls, promptTokens, responseTokens }]) => [
     agent,
-    calls.toFixed(2),
-    promptTokens.toFixed(0),
-    responseTokens.toFixed(0),
+    fixed(calls, 2),
+    fixed(promptTokens, 0),
+    fixed(responseTokens, 0),
   ]);
   return [
     ...labelled(head, width),
@@ -154,7 +155,7 @@ function headRows(report: ProbeReport, trains: boolean): string[][] {
     ],
     [
       'success',
-      `${percent(success.mean)}  [${(100 * success.low).toFixed(1)}, ${(100 * success.high).toFixed(1)}]  best of ${groupSize} ${percent(best)}`,
+      `${percent(success.mean)}  [${fixed(100 * success.low, 1)}, ${fixed(100 * success.high, 1)}]  best of ${groupSize} ${percent(best)}`,
     ],
     ...groupRows(groups, trains),
     ...(report.repeated > 0
@@ -187,11 +188,11 @@ function agentLines({ agents }: ProbeReport, width: number): string[] {
   const rows = Object.entries(agents).map(([name, agent]) => [
     name,
     String(agent.turns),
-    agent.callsPerEpisode.toFixed(2),
+    fixed(agent.callsPerEpisode, 2),
     ...[agent.rewardMean, agent.rewardStd].map((value) => (value === undefined ? '-' : significant(value))),
-    (100 * agent.invalid).toFixed(1),
+    fixed(100 * agent.invalid, 1),
     agent.responseTokens?.toFixed(1) ?? '-',
-    (100 * agent.cut).toFixed(1),
+    fixed(100 * agent.cut, 1),
   ]);
   return [
     ...table([['agent', 'turns', 'calls', 'reward', 'std', 'inv %', 'tokens', 'cut %'], ...rows]),

@@ -1,8 +1,11 @@
 /** Numbers and texts as people read them. */
 
+/** The text of a number that was not measured. */
+const NOT_MEASURED = '-';
+
 /** A time as `0.7 s`, `42 s`, `3:05 min` or `2:10 h`. */
 export function duration(seconds: number): string {
-  if (!Number.isFinite(seconds)) return '-';
+  if (!Number.isFinite(seconds)) return NOT_MEASURED;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
@@ -12,15 +15,21 @@ export function duration(seconds: number): string {
 }
 
 /** A fraction as `62.4 %`, with `digits` digits behind the point. */
-export const percent = (fraction: number, digits = 1): string => `${(100 * fraction).toFixed(digits)} %`;
+export const percent = (fraction: number, digits = 1): string =>
+  Number.isNaN(fraction) ? NOT_MEASURED : `${fixed(100 * fraction, digits)} %`;
+
+/** A number with `digits` digits behind the point. */
+export const fixed = (value: number, digits: number): string =>
+  Number.isNaN(value) ? NOT_MEASURED : value.toFixed(digits);
 
 const thousands = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
 /** A count as `150,720`. */
-export const grouped = (count: number): string => thousands.format(count);
+export const grouped = (count: number): string => (Number.isNaN(count) ? NOT_MEASURED : thousands.format(count));
 
 /** A count as `950`, `38k` or `4.1M`. */
 export function short(count: number): string {
+  if (Number.isNaN(count)) return NOT_MEASURED;
   if (count < 1000) return String(Math.round(count));
   if (count < 1e6) return `${(count / 1000).toFixed(count < 1e4 ? 1 : 0)}k`;
   return `${(count / 1e6).toFixed(1)}M`;
@@ -28,7 +37,7 @@ export function short(count: number): string {
 
 /** A number with about three significant digits, without an exponent in the usual range. */
 export function significant(value: number | null): string {
-  if (value === null || Number.isNaN(value)) return 'NaN';
+  if (value === null || Number.isNaN(value)) return NOT_MEASURED;
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
   if (value === 0) return '0';
   const size = Math.abs(value);
