@@ -94,7 +94,7 @@ async function continuation(directory: string, record: AblationRecord, flags: Ab
   return {
     ...flags,
     recipe: record.recipe.source,
-    vary: record.vary.map(({ key, values }) => `${key}=${values.join(',')}`),
+    vary: Object.fromEntries(record.vary.map(({ key, values }) => [key, values])),
     variants: Object.fromEntries((record.bundles ?? []).map(({ name, overrides }) => [name, overrides])),
     set: record.recipe.overrides,
     ...(record.parts === undefined ? {} : { parts: record.parts }),

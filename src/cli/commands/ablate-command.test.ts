@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { shellWord } from '@drmas/engine/host';
 import { nodeFiles } from '@drmas/engine/platform';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { evaluation } from '../../../test/fixtures/run-events.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { evaluation, finished, started } from '../../../test/fixtures/run-events.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
 import { lockRun } from '../../method/store/run-lock.js';
+import { ablateIn } from '../../runs/studies/ablation/ablate.js';
 
 let root: string;
 let file: string;
@@ -87,6 +88,40 @@ describe('ablate', () => {
     expect(second.out).toMatch(/drmas - grpo +\+6\.0 +\[\+6\.0, \+6\.0\] +p 0\.25 +better in 3 of 3 +too few pairs/);
     const refused = await drmas(['ablate', run, '--set', 'training.steps=4'], { place: quickPlace });
     expect(refused).toMatchObject({ code: 2, err: expect.stringMatching(/it resumes with its own settings/) });
+  });
+
+  it('resumes with the values that it was begun with, whatever is in them', async () => {
+    await writeFile(file, plainRecipe.replace('data: 0', "data: { 'a,b': 1, c: 2 }"));
+    const values = ['a,b', 'c'];
+    const vary = { 'training.curriculum.by': values };
+    const set = ['training.curriculum={"by":"c"}'];
+    await ablateIn(quickPlace, file, { vary, set, seeds: 1, run, parallel: 1 });
+    const before = await readFile(join(run, 'ablation.json'), 'utf8');
+    const { code, out } = await drmas(['ablate', run], { place: quickPlace });
+    expect({ code, out }).toMatchObject({ code: 0, out: expect.stringMatching(/^2 runs/) });
+    expect(await readFile(join(run, 'ablation.json'), 'utf8')).toBe(before);
+  });
+
+  it('is refused when a file of its tasks has changed', async () => {
+    const origin = (sha256: string) => ({ name: 'tasks.jsonl', files: { 'tasks.jsonl': sha256 } });
+    const load = 'load: async () => ({ origins: [JSON.parse(process.env.ORIGIN)],';
+    await writeFile(file, plainRecipe.replace('load: async () => ({', load));
+    const executeRun: typeof quickPlace.executeRun = async (_, log) => {
+      log.emit({ ...started, data: [origin('a')] });
+      log.emit(finished);
+    };
+    const place = { ...quickPlace, executeRun };
+    vi.stubEnv('ORIGIN', JSON.stringify(origin('a')));
+    expect((await drmas(['ablate', file, ...vary, ...pairs, '--run', run], { place })).code).toBe(0);
+    expect((await drmas(['ablate', run, '--seeds', '3'], { place })).code).toBe(0);
+    vi.stubEnv('ORIGIN', JSON.stringify(origin('b')));
+    const { code, err } = await drmas(['ablate', run, '--seeds', '4'], { place });
+    vi.unstubAllEnvs();
+    expect({ code, err }).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^error: the file of tasks tasks\.jsonl has changed since .*grpo-seed-1 was started/),
+    });
+    expect(existsSync(join(run, 'grpo-seed-4'))).toBe(false);
   });
 
   it('says that no difference is shown', async () => {

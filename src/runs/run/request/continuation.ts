@@ -93,15 +93,26 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
  * @throws RunError naming the first file that differs, unless the change is accepted
  */
 export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
+  const [changed] = acceptChanges ? [] : await changedData(run, tasks);
+  if (changed !== undefined) throw changedSince(run, `${changed.what} has changed`);
+}
+
+/** The files of tasks, on this disk and of hubs, that differ from those that the run began with, in words. */
+export async function changedData(
+  run: RunDirectory,
+  tasks: Tasks,
+): Promise<{ readonly what: string; readonly isLocal: boolean }[]> {
   const began = (await run.events()).find((event) => event.type === 'run.started');
-  if (acceptChanges || began?.type !== 'run.started') return;
+  if (began?.type !== 'run.started') return [];
   const before = new Map(began.data?.map((origin) => [origin.name, origin]));
-  for (const { name, commit, files } of dataOf(tasks).data ?? [])
-    for (const [file, sha256] of Object.entries(files)) {
+  return (dataOf(tasks).data ?? []).flatMap(({ name, commit, files }) =>
+    Object.entries(files).flatMap(([file, sha256]) => {
       const was = before.get(name)?.files[file];
-      const what = commit === undefined ? `the file of tasks ${name}` : `${file} of ${name}`;
-      if (was !== undefined && was !== sha256) throw changedSince(run, `${what} has changed`);
-    }
+      const isLocal = commit === undefined;
+      const what = isLocal ? `the file of tasks ${name}` : `${file} of ${name}`;
+      return was !== undefined && was !== sha256 ? [{ what, isLocal }] : [];
+    }),
+  );
 }
 
 /**

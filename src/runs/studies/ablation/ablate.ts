@@ -7,6 +7,7 @@ import type { RunEvent } from '@drmas/engine/events';
 import { type Host, type PlayProgress, type RunListener, trainingBudget } from '@drmas/engine/host';
 import { isOtherModel } from '@drmas/engine/model';
 import { nodeFiles, nodeHost } from '@drmas/engine/platform';
+import type { Tasks } from '../../../method/index.js';
 import { type Recipe, type RecipeDefinition, recipeJson } from '../../../method/recipe.js';
 import { codeOf, type LoadedRecipe, withoutRemoved } from '../../../method/recipe-files.js';
 import {
@@ -34,7 +35,7 @@ import {
 import { resolveRecipe } from '../../composition/resolve-recipe.js';
 import { type RunPlace, startRun, thisProcess } from '../../run/execute/start-run.js';
 import { prepareTasks } from '../../run/open/prepare-tasks.js';
-import { requireReferences } from '../../run/request/continuation.js';
+import { changedData, requireReferences } from '../../run/request/continuation.js';
 import { load, runRecord } from '../../run/request/new-run.js';
 import { rememberTyped } from '../../run/request/stored-data.js';
 import { functionsListener, type ListenerOptions, RunListeners } from '../../run/run-listeners.js';
@@ -151,11 +152,14 @@ export async function ablateIn(
   try {
     const loaded = await load(recipe);
     const plan = comparisonOf(loaded, options);
-    for (const { recipe } of plan.runs.slice(0, plan.variants.length)) await prepareTasks(recipe);
+    const tasks = new Map<string, Tasks>();
+    for (const { variant, recipe } of plan.runs.slice(0, plan.variants.length))
+      tasks.set(variant, await prepareTasks(recipe));
     const directory = run ?? (await defaultRunPath(`${loaded.name}-ablation`));
     await rememberTyped(plan.runs.flatMap(({ overrides }) => overrides));
     await requireSameAblation(directory, plan.record);
-    for (const run of plan.runs) await requireSameRun(join(directory, run.name), loaded, run.recipe);
+    for (const run of plan.runs)
+      await requireSameRun(join(directory, run.name), loaded, run.recipe, tasks.get(run.variant));
     await writeAblation(directory, plan.record);
     lock ??= await lockRun(nodeFiles, directory);
     if (lock.unguarded !== undefined) machine.notify(lock.unguarded);
@@ -313,15 +317,25 @@ function listenerOf(
   };
 }
 
-/** Requires that a directory is free or holds the same run. @throws RunError if it holds another run */
-async function requireSameRun(path: string, { codeHash }: LoadedRecipe, recipe: Recipe): Promise<void> {
+/** Requires that a directory is free or holds the same run, of the same tasks. @throws RunError if it does not */
+async function requireSameRun(
+  path: string,
+  { codeHash }: LoadedRecipe,
+  recipe: Recipe,
+  tasks: Tasks | undefined,
+): Promise<void> {
   if (!(await nodeFiles.exists(join(path, 'recipe.json')))) return;
-  const { record } = await RunDirectory.open(path);
+  const run = await RunDirectory.open(path);
+  const { record } = run;
   if (
     record.recipe.codeHash !== codeHash ||
     contentHash(withoutRemoved(record.resolved)) !== contentHash(recipeJson(recipe))
   )
     throw new RunError(`${path} was made with other settings; choose another directory with --run`);
+  // A run that resumes takes a hub's data as it was when it began.
+  const changed = tasks && (await changedData(run, tasks)).find(({ isLocal }) => isLocal);
+  if (changed !== undefined)
+    throw new RunError(`${changed.what} has changed since ${path} was started; choose another directory with --run`);
 }
 
 function parallelFor(recipe: Recipe | undefined, threads: number): number {
