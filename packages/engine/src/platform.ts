@@ -10,7 +10,15 @@ export {
   strictValue,
 } from './base/platform/formats/json-rows.js';
 export { readArchive, writeArchive } from './base/platform/formats/tar-archive.js';
-export { codeOf, flushDirectory, moveFile, nodeFiles, TEMPORARY, temporaryName } from './base/platform/node-files.js';
+export {
+  codeOf,
+  flushDirectory,
+  moveFile,
+  nodeFiles,
+  pathFault,
+  TEMPORARY,
+  temporaryName,
+} from './base/platform/node-files.js';
 export { nodeHost } from './base/platform/node-host.js';
 export { packageVersion } from './base/platform/package-version.js';
 export { accessBy, type Guard, guardOf } from './base/platform/servers/guards.js';

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { LogError, messageOf, RunError } from '@drmas/engine/errors';
-import { codeOf, nodeFiles } from '@drmas/engine/platform';
+import { codeOf, nodeFiles, pathFault } from '@drmas/engine/platform';
 import { changedRecords, missingRun, RECIPE, RunDirectory, requireRun, runsBeside } from '../../method/store.js';
 import { collectLog, comparableEstimator, inspect, storedRules } from '../../runs/studies.js';
 import { jsonText } from '../command-context.js';
@@ -81,6 +81,8 @@ async function logAt(path: string): Promise<{ readonly path: string; readonly fi
     if (error instanceof RunError || error instanceof LogError) throw error;
     if (codeOf(error) === 'ENOENT' && (await runsBeside(nodeFiles, path)).length > 0)
       throw await missingRun(nodeFiles, path);
+    const fault = pathFault(path);
+    if (fault !== undefined) throw new LogError(`it ${fault}`, { file: path });
     throw new LogError(codeOf(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error), { file: path });
   }
   throw new LogError('expected a log (.jsonl, .json), found none', { file: path });

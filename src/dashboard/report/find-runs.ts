@@ -3,7 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { messageOf, RunError } from '@drmas/engine/errors';
-import { codeOf, nodeFiles } from '@drmas/engine/platform';
+import { codeOf, nodeFiles, pathFault } from '@drmas/engine/platform';
 import {
   ABLATION,
   type AblationRecord,
@@ -92,7 +92,7 @@ async function ablationRuns(path: string, ablation: string): Promise<FoundRuns> 
 
 async function directoriesIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(async (error: unknown) => {
-    if (codeOf(error) === 'ENOENT') throw await missingRun(nodeFiles, path, 'folder');
+    if (codeOf(error) === 'ENOENT' || pathFault(path) !== undefined) throw await missingRun(nodeFiles, path, 'folder');
     throw new RunError(`cannot read ${path}: ${messageOf(error)}`);
   });
   const shown = (entry: Dirent) => (entry.isDirectory() || entry.isSymbolicLink()) && !entry.name.startsWith('.');

@@ -1,5 +1,5 @@
 /** Loads a recipe: a shipped one, or a user's file in TypeScript or JavaScript. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject, messageOf, RecipeError, suggestion } from '@drmas/engine/errors';
@@ -62,6 +62,8 @@ function findFile(nameOrFile: string, shipped: readonly string[]): string {
   const named = codeFilesIn(dirname(file)).find((name) => basename(name, extname(name)) === basename(file));
   if (named !== undefined)
     throw new RecipeError(`there is no recipe '${nameOrFile}'; did you mean '${join(dirname(nameOrFile), named)}'?`);
+  if (existsSync(file) && statSync(file).isDirectory())
+    throw new RecipeError(`${nameOrFile} is a directory without ablation.json, and a recipe is a file or a name`);
   throw new RecipeError(
     `there is no recipe '${nameOrFile}'${suggestion(nameOrFile, shipped)}; a file's name ends in .ts, .mts, .js or .mjs`,
   );

@@ -23,7 +23,7 @@ import {
   DIGESTS,
   EPISODES,
   EVENTS,
-  missingRun,
+  notARun,
   RECIPE,
   REFERENCES,
   requireFree,
@@ -104,9 +104,8 @@ export class RunDirectory {
     const files = options.files ?? nodeFiles;
     requireOwnFiles(path, [RECIPE]);
     const text = await files.readText(join(path, RECIPE)).catch(async (error: unknown) => {
-      if (!(await files.exists(path))) throw await missingRun(files, path);
-      const why = codeOf(error) === 'ENOENT' ? `it has no ${RECIPE}` : messageOf(error);
-      throw new RunError(`${path} is not a run: ${why}`);
+      if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(codeOf(error) ?? '')) throw await notARun(files, path);
+      throw new RunError(`${path} is not a run: ${messageOf(error)}`);
     });
     requireOwnFiles(path);
     return new RunDirectory(path, parseRecord(text, join(path, RECIPE)), options);

@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path';
 import { messageOf, RunError, suggestion } from '@drmas/engine/errors';
 import { type Clock, type Files, systemClock } from '@drmas/engine/host';
-import { nodeFiles, TEMPORARY } from '@drmas/engine/platform';
+import { nodeFiles, pathFault, TEMPORARY } from '@drmas/engine/platform';
 import { LOCK, requireOwnFiles } from './run-lock.js';
 
 export const RECIPE = 'recipe.json';
@@ -53,17 +53,24 @@ export async function runsBeside(files: Files, path: string): Promise<string[]> 
 
 /** The error for a run, or a folder of runs, that is not there: it names the runs beside it. */
 export async function missingRun(files: Files, path: string, what: 'run' | 'folder' = 'run'): Promise<RunError> {
+  const fault = pathFault(path);
+  if (fault !== undefined) return new RunError(`${path} ${fault}`);
   const beside = suggestion(basename(path), await runsBeside(files, path));
   const advice = what === 'run' ? '; `drmas runs` lists the runs of a folder' : '';
   return new RunError(`there is no ${what} ${path}${beside || advice}`);
+}
+
+/** The error for a path without `recipe.json`: it says what is there. */
+export async function notARun(files: Files, path: string): Promise<RunError> {
+  const isThere = pathFault(path) === undefined && (await files.exists(path));
+  return isThere ? new RunError(`${path} is not a run: it has no ${RECIPE}`) : missingRun(files, path);
 }
 
 /** @throws RunError if there is no run in this directory, or if it has a link out of it */
 export async function requireRun(files: Files, path: string): Promise<void> {
   requireOwnFiles(path, [RECIPE]);
   if (await files.exists(join(path, RECIPE))) return requireOwnFiles(path);
-  if (!(await files.exists(path))) throw await missingRun(files, path);
-  throw new RunError(`${path} is not a run: it has no ${RECIPE}`);
+  throw await notARun(files, path);
 }
 
 /** The local time as `20260131-094501`. */

@@ -1,4 +1,17 @@
-import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
@@ -150,6 +163,29 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
 
+/**
+ * What is at a path where a directory is expected, as the end of a sentence that begins with the path. Undefined if a
+ * directory is there that can be read, or nothing at all.
+ */
+export function pathFault(path: string): string | undefined {
+  try {
+    const status = statSync(path);
+    if (status.isDirectory()) accessSync(path, constants.R_OK | constants.X_OK);
+    else return `is ${kindOf(status)} and no directory`;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'EACCES' || code === 'EPERM') return 'cannot be read: this user has no permission';
+    if (code === 'ELOOP') return 'is a link that leads to itself';
+    if (code === 'ENOTDIR') return 'does not exist: a part of the path is a file';
+    if (code === 'ENOENT' && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+      return 'is a link that leads nowhere';
+  }
+  return undefined;
+}
+
+const kindOf = (status: Stats): string =>
+  status.isFile() ? 'a file' : status.isSocket() ? 'a socket' : status.isFIFO() ? 'a pipe' : 'a device';
+
 /** An error of the system about an open file, whose message names no file: the same with the file's path. */
 function withPath(error: unknown, path: string): unknown {
   if (codeOf(error) === undefined || !(error instanceof Error) || 'path' in error) return error;
@@ -181,7 +217,8 @@ async function exists(path: string): Promise<boolean> {
     return true;
   } catch (error) {
     // ENOTDIR: a part of the path is a file, such as a model in one file that is asked for a file of a directory.
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return false;
+    // ELOOP: a link that leads to itself.
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(codeOf(error) ?? '')) return false;
     throw error;
   }
 }

@@ -1,0 +1,71 @@
+/** A path that is no run: each command says what is there. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { drmas } from '../../../test/support/command-line.js';
+
+let root: string;
+let server: Server;
+beforeAll(async () => {
+  root = mkdtempSync(join(tmpdir(), 'drmas-kinds-'));
+  writeFileSync(join(root, 'file'), 'text');
+  mkdirSync(join(root, 'empty'));
+  symlinkSync('nowhere', join(root, 'dangling'));
+  symlinkSync('loop', join(root, 'loop'));
+  server = createServer();
+  await new Promise<void>((listening) => server.listen(join(root, 'socket'), listening));
+});
+afterAll(async () => {
+  await new Promise((closed) => server.close(closed));
+  rmSync(root, { recursive: true });
+});
+
+const ofRuns = {
+  file: 'is a file and no directory',
+  socket: 'is a socket and no directory',
+  dangling: 'is a link that leads nowhere',
+  loop: 'is a link that leads to itself',
+  'file/below': 'does not exist: a part of the path is a file',
+  missing: 'there is no',
+};
+const noRun = 'is not a run: it has no recipe.json';
+const recipe = "there is no recipe '";
+const ofRecipes = {
+  empty: 'is a directory without ablation.json, and a recipe is a file or a name',
+  ...{ file: recipe, socket: recipe, dangling: recipe, loop: recipe, 'file/below': recipe, missing: recipe },
+};
+
+const commands: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  runs: ofRuns,
+  'report PATH --to page.html': { ...ofRuns, empty: noRun },
+  'doctor verify': { ...ofRuns, empty: noRun },
+  evaluate: { ...ofRuns, empty: noRun },
+  resume: { ...ofRuns, empty: noRun },
+  'export PATH --to model': { ...ofRuns, empty: noRun },
+  ablate: ofRecipes,
+  compare: ofRecipes,
+  tasks: ofRecipes,
+  plan: ofRecipes,
+  inspect: {
+    empty: 'expected a log (.jsonl, .json), found none',
+    file: 'expected one JSON object',
+    socket: 'it is not a regular file',
+    dangling: 'it is a link that leads nowhere',
+    loop: 'it is a link that leads to itself',
+    missing: 'no such file or directory',
+  },
+};
+
+describe.each(Object.entries(commands))('drmas %s', (command, kinds) => {
+  it.each(Object.entries(kinds))('%s', async (kind, message) => {
+    const path = join(root, kind);
+    const words = (command.includes('PATH') ? command : `${command} PATH`).split(' ');
+    const { code, out, err } = await drmas(words.map((word) => (word === 'PATH' ? path : word)));
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toContain(message);
+    expect(err).toContain(path);
+    expect(err).toMatch(/^error: [^\n]+\n$/);
+  });
+});
