@@ -182,6 +182,7 @@ function placesOf(root: unknown): { readonly places: readonly Place[]; readonly 
 export function* hostileInputs({ seeds }: Target): Generator<{ readonly place: string; readonly input: Buffer }> {
   for (const seed of seeds) {
     const prefix = String(seed).startsWith('\u0000') ? '\u0000' : '';
+    const end = lineEnd(String(seed));
     let root: unknown;
     try {
       root = JSON.parse(String(seed).slice(prefix.length));
@@ -192,10 +193,10 @@ export function* hostileInputs({ seeds }: Target): Generator<{ readonly place: s
       const before = holder[key];
       for (const [number, value] of VALUES.entries()) {
         holder[key] = value;
-        yield { place: `${key} = VALUES[${number}]`, input: Buffer.from(`${prefix}${JSON.stringify(root)}`) };
+        yield { place: `${key} = VALUES[${number}]`, input: Buffer.from(`${prefix}${JSON.stringify(root)}${end}`) };
       }
       holder[key] = nested(before, 2000);
-      yield { place: `${key}, nested`, input: Buffer.from(`${prefix}${JSON.stringify(root)}`) };
+      yield { place: `${key}, nested`, input: Buffer.from(`${prefix}${JSON.stringify(root)}${end}`) };
       holder[key] = before;
     }
   }
@@ -231,8 +232,11 @@ const inJson: Change = (input, random, _, words) => {
     default:
       holder[key] = random.of(random.below(2) === 0 ? VALUES : words.length > 0 ? words : VALUES);
   }
-  return Buffer.from(written(root).slice(0, LONGEST));
+  return Buffer.from(written(root).slice(0, LONGEST) + lineEnd(input.toString()));
 };
+
+/** Readers of lines leave out a last line without its end. */
+const lineEnd = (text: string) => (text.endsWith('\n') ? '\n' : '');
 
 /** The deepest JSON that `JSON.stringify` writes wherever it is called from. */
 const DEEPEST = 2500;

@@ -7,8 +7,9 @@ import { parseJson } from '@drmas/engine/formats';
 import { readSaved } from '@drmas/tinker/internal/client/saved-policy';
 import { readAblation, variantsOf } from '../../../src/method/store/ablation-record.js';
 import { Checkpoints } from '../../../src/method/store/checkpoint-files.js';
-import { readEpisodes } from '../../../src/method/store/episode-files.js';
+import { readDigests, readEpisodes } from '../../../src/method/store/episode-files.js';
 import { lockHolder } from '../../../src/method/store/run-lock.js';
+import { commitsOf } from '../../../src/method/training/checkpoint.js';
 import { importTraces, readTracedTeam } from '../../../src/runs/traces/import-traces.js';
 import { memoryFiles } from '../../support/memory-files.js';
 import type { Target } from '../target.js';
@@ -53,6 +54,43 @@ const cursor: Target = {
   words: ['version', 'events', 'bytes', 'null'],
   inputs: 20_000,
   run: (input) => new Checkpoints(inMemory(input, 'step/cursor.json'), '').cursor({ step: 3, directory: 'step' }),
+};
+
+/** A checkpoint's state as a run of two policies writes it. */
+const state: Target = {
+  name: 'state-json',
+  seeds: [
+    JSON.stringify({
+      step: 4,
+      evaluated: 2,
+      watch: {
+        norms: { solver: [0.1, 0.2] },
+        dropped: { solver: 1 },
+        symptoms: { solver: { first: [{ reward: 0.1, rewardStd: 0, entropy: 4.9, length: 4 }], last: [], shown: [] } },
+        silent: { solver: 3 },
+      },
+      kl: { solver: 0.25 },
+      made: { solver: 7 },
+      estimator: { mean: 2 },
+      predictions: { easy: 0.9 },
+      warmStart: 'abc',
+      commits: { 'org/model': 'abc' },
+    }),
+  ],
+  words: ['"watch":', '"symptoms":', '../', 'null'],
+  inputs: 20_000,
+  run: (input) => commitsOf(inMemory(input, 'x/state.json'), { step: 4, directory: 'x' }),
+};
+
+const digests: Target = {
+  name: 'digests',
+  seeds: [
+    `${JSON.stringify({ file: 'episodes/step-000001.jsonl', bytes: 3, sha256: 'a' })}\n`,
+    `${JSON.stringify({ file: 'events.jsonl', bytes: 3, sha256: 'a', lines: 1 })}\n`,
+  ],
+  words: ['../', 'episodes/', 'null'],
+  inputs: 20_000,
+  run: (input) => readDigests({ ...inMemory(input, 'x/digests.jsonl'), exists: async () => true }, 'x'),
 };
 
 const savedPolicy: Target = {
@@ -151,4 +189,4 @@ const schema: Target = {
   },
 };
 
-export const stored = [ablation, cursor, savedPolicy, lock, episodes, tracedTeam, traces, schema];
+export const stored = [ablation, cursor, state, digests, savedPolicy, lock, episodes, tracedTeam, traces, schema];
