@@ -6,7 +6,7 @@ Each line is a tokenizer.json, texts with their ids, and lists of ids with their
 import json
 import pathlib
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 CORPUS = ["the hello world foo bar ing Hello don't I'll 日本 é 123 3.14 naïve cafe\u0301 "] * 5
 TEXTS = [
@@ -96,6 +96,21 @@ TOKENIZERS = {
         bpe(True, unk_token="<unk>"), N.Prepend("▁"), None, D.Sequence([D.Replace("▁", " "), D.Fuse()]), FLAGS
     ),
     "one added space": build(bpe(), None, P.Digits(), None, [AddedToken(" ", lstrip=True, rstrip=True)]),
+    "bytes that are no characters between pieces of words": build(
+        bpe(True, unk_token="<unk>"), None, P.Whitespace(), D.Sequence([D.ByteFallback(), D.WordPiece(cleanup=False)])
+    ),
+    "the first piece of a text that loses its start": build(
+        bpe(unk_token="<unk>"),
+        N.Sequence([N.Strip(right=False), N.Replace("the", ""), N.Replace("he", "o"), N.Replace("f", "oo")]),
+        P.Metaspace(prepend_scheme="first"),
+        D.Metaspace(prepend_scheme="first"),
+    ),
+    "cuts at places without characters": build(
+        bpe(unk_token="<unk>"), None, P.Split(Regex("\\b"), "contiguous"), D.Fuse()
+    ),
+    "cuts at places and characters": build(
+        bpe(unk_token="<unk>"), None, P.Split(Regex("(?=l)|o"), "merged_with_previous"), D.Fuse()
+    ),
     "clean text": build(
         word_piece(), N.BertNormalizer(clean_text=True, strip_accents=True, lowercase=True), P.WhitespaceSplit(), D.WordPiece(cleanup=False)
     ),

@@ -45,6 +45,7 @@ export function decoderOf(part: Part): Decode {
       return wordPieceOf(part);
     case 'BPEDecoder': {
       const suffix = textOf(part, 'suffix', '</w>');
+      if (suffix === '') throw new Error('BPEDecoder.suffix must not be empty');
       const find = finderOf({ ...part, pattern: { String: suffix } });
       return (tokens, work) =>
         tokens.map((token, i) => replaced(token, find, i === tokens.length - 1 ? '' : ' ', work));
@@ -74,7 +75,9 @@ function byteFallback(tokens: readonly string[]): string[] {
   const texts: string[] = [];
   let bytes: number[] = [];
   const flush = () => {
-    if (bytes.length > 0) texts.push(strictText(bytes) ?? '\ufffd'.repeat(bytes.length));
+    const text = strictText(bytes);
+    if (text === undefined) texts.push(...bytes.map(() => '\ufffd'));
+    else if (bytes.length > 0) texts.push(text);
     bytes = [];
   };
   for (const token of tokens) {

@@ -4,30 +4,57 @@ import type { Work } from '../work.js';
 import { PrecompiledNormalizer } from './library.js';
 import { bytesAsText, finderOf, flagOf, type Part, partsOf, replaced, textOf, unknownPart } from './part.js';
 
-export type Normalize = (text: string, work: Work) => string;
+export interface Normalizer {
+  change(text: string, work: Work): string;
+  /** Whether the changed text begins with another character of the text than its first. */
+  dropsStart(text: string, work: Work): boolean;
+}
 
 /** @throws Error naming what cannot be used */
-export function normalizerOf(part: Part): Normalize {
+export function normalizerOf(part: Part): Normalizer {
   const plain = plainNormalizer(part);
   if (plain !== undefined)
-    return (text, work) => {
-      work.spend(text.length + 1);
-      const changed = plain(text);
-      work.text(changed.length);
-      return changed;
+    return {
+      change(text, work) {
+        work.spend(text.length + 1);
+        const changed = plain(text);
+        work.text(changed.length);
+        return changed;
+      },
+      dropsStart([first = '']) {
+        return first !== '' && plain(`${first}x`) === 'x';
+      },
     };
   switch (part.type) {
     case 'Sequence': {
       const all = partsOf(part, 'normalizers').map(normalizerOf);
-      return (text, work) => all.reduce((changed, normalize) => normalize(changed, work), text);
+      return {
+        change: (text, work) => all.reduce((changed, each) => each.change(changed, work), text),
+        dropsStart(text, work) {
+          let changed = text;
+          return all.some((each) => {
+            const drops = each.dropsStart(changed, work);
+            changed = each.change(changed, work);
+            return drops;
+          });
+        },
+      };
     }
     case 'Replace': {
       const find = finderOf(part);
       const content = textOf(part, 'content');
-      return (text, work) => replaced(text, find, content, work);
+      return {
+        change: (text, work) => replaced(text, find, content, work),
+        dropsStart(text, work) {
+          const [[start, end] = [0, 0]] = find(text, work);
+          return (
+            start === 0 && end > 0 && (content === '' || end > String.fromCodePoint(text.codePointAt(0) ?? 0).length)
+          );
+        },
+      };
     }
     case 'ByteLevel':
-      return bytesAsText;
+      return { change: bytesAsText, dropsStart: () => false };
     default:
       throw unknownPart('normalizer', part);
   }
@@ -47,6 +74,7 @@ function plainNormalizer(part: Part): ((text: string) => string) | undefined {
       return (text) => text.replace(/\p{M}/gu, '');
     case 'Prepend': {
       const prefix = textOf(part, 'prepend');
+      if (prefix === '') throw new Error('Prepend.prepend must not be empty');
       return (text) => (text === '' ? '' : prefix + text);
     }
     case 'Strip': {

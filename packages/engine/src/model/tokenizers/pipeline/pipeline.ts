@@ -29,7 +29,7 @@ type Settings = Readonly<Record<string, unknown>>;
 export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
   const optional = <T>(value: unknown, read: (part: Part) => T): T | undefined =>
     value === null || value === undefined ? undefined : read(partOf(value));
-  const normalize = optional(tokenizer.normalizer, normalizerOf);
+  const normalizer = optional(tokenizer.normalizer, normalizerOf);
   const cut = optional(tokenizer.pre_tokenizer, preTokenizerOf);
   const decode = optional(tokenizer.decoder, decoderOf);
   const vocabulary = vocabularyOf(tokenizer.model);
@@ -48,8 +48,12 @@ export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
   );
   const work = new Work(added.reduce((sum, { content }) => sum + content.length, 0));
   const changed = added.flatMap((token) =>
-    token.isNormalized ? [[normalize?.(token.content, work) ?? token.content, token] as const] : [],
+    token.isNormalized ? [[normalizer?.change(token.content, work) ?? token.content, token] as const] : [],
   );
+  const empty = changed.find(([text]) => text === '')?.[1];
+  if (empty !== undefined)
+    throw new Error(`nothing of its added token ${JSON.stringify(empty.content)} is left when it is normalized`);
+  // Of tokens that have one text when they are normalized, the original finds any: it keeps them in random order.
   const normalized = new TokenFinder(changed);
   /** The original decodes such a token to the text by which it is found. */
   const decoded = new Map(texts);
@@ -65,10 +69,11 @@ export function pipelineOf(tokenizer: Settings, config: Settings): Pipeline {
       const work = new Work(text.length);
       return plain.sections(text, work).flatMap((section, i) => {
         if (typeof section === 'number') return [section];
-        const changed = normalize?.(section, work) ?? section;
+        const changed = normalizer?.change(section, work) ?? section;
+        const begins = i === 0 && normalizer?.dropsStart(section, work) !== true;
         return normalized
           .sections(changed, work)
-          .flatMap((each, j) => (typeof each === 'number' ? [each] : split(each, i === 0 && j === 0, work)));
+          .flatMap((each, j) => (typeof each === 'number' ? [each] : split(each, begins && j === 0, work)));
       });
     },
     decode(ids) {

@@ -16,7 +16,7 @@ import {
 
 /**
  * Cuts a piece of a text.
- * @param isFirst Whether the text begins with the piece
+ * @param isFirst Whether the text begins with the piece, as it was before it was normalized
  */
 export type Cut = (piece: string, isFirst: boolean, work: Work) => string[];
 
@@ -119,8 +119,9 @@ function chunks(piece: string, length: number, work: Work): string[] {
 function cutAt(find: Finder, behavior: Behavior, isInverted = false): Cut {
   return (piece, _isFirst, work) => {
     const parts: { text: string; isCut: boolean }[] = [];
+    // A match of no characters parts those beside it.
     const add = (start: number, end: number, isMatch: boolean) => {
-      if (end > start) parts.push({ text: piece.slice(start, end), isCut: isMatch !== isInverted });
+      if (isMatch || end > start) parts.push({ text: piece.slice(start, end), isCut: isMatch !== isInverted });
     };
     let from = 0;
     for (const [start, end] of find(piece, work)) {
@@ -145,5 +146,5 @@ function joined(parts: readonly { readonly text: string; readonly isCut: boolean
     if (joins) pieces.push((pieces.pop() ?? '') + text);
     else pieces.push(text);
   });
-  return pieces;
+  return pieces.filter((piece) => piece !== '');
 }

@@ -28,3 +28,25 @@ describe('byte pairs', () => {
     expect(() => pipelineOf({ model: { ...model, ...changes } }, {})).toThrow(message);
   });
 });
+
+describe('what the original cannot use', () => {
+  const model = { type: 'Unigram', vocab: [['ab', -1]], unk_id: null };
+  it('is a character without a token if the vocabulary has none for unknown ones', () => {
+    // The original needs a token for `a` and for `b`, although `ab` is one.
+    expect(pipelineOf({ model }, {}).encode('ab')).toEqual([undefined]);
+  });
+
+  it.each([
+    [{ normalizer: { type: 'Prepend', prepend: '' } }, 'Prepend.prepend must not be empty'],
+    [{ decoder: { type: 'BPEDecoder', suffix: '' } }, 'BPEDecoder.suffix must not be empty'],
+    [
+      {
+        normalizer: { type: 'Strip', strip_left: true, strip_right: true },
+        added_tokens: [{ id: 1, content: '\n', normalized: true }],
+      },
+      'nothing of its added token "\\n" is left when it is normalized',
+    ],
+  ])('or makes no sense, is refused by name: %j', (parts, message) => {
+    expect(() => pipelineOf({ model, ...parts }, {})).toThrow(message);
+  });
+});

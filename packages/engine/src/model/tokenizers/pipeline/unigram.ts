@@ -30,8 +30,8 @@ export function unigram(settings: Settings): Vocabulary {
   for (const [text, id] of ids) branchOf(root, text).id = id;
   const unknownScore = entries.reduce((least, [, score]) => Math.min(least, score), Infinity) - UNKNOWN_PENALTY;
 
-  /** The best path to each place of a piece. */
-  function paths(piece: string, work: Work): readonly (Path | undefined)[] {
+  /** The best path to each place of a piece. Undefined if a character is no token, and there is none for unknown ones. */
+  function paths(piece: string, work: Work): readonly (Path | undefined)[] | undefined {
     const best: (Path | undefined)[] = [];
     const offer = (end: number, path: Path) => {
       const known = best[end];
@@ -50,7 +50,10 @@ export function unigram(settings: Settings): Vocabulary {
         offer(end, { score: (entries[branch.id]?.[1] ?? 0) + before, start, id: branch.id });
         isToken ||= end === start + character.length;
       }
-      if (!isToken) offer(start + character.length, { score: unknownScore + before, start, id: unknown ?? -1 });
+      if (!isToken) {
+        if (unknown === undefined) return undefined;
+        offer(start + character.length, { score: unknownScore + before, start, id: unknown });
+      }
       start += character.length;
     }
     return best;
@@ -62,6 +65,7 @@ export function unigram(settings: Settings): Vocabulary {
     split(piece, work) {
       work.spend(piece.length);
       const best = paths(piece, work);
+      if (best === undefined) return [undefined];
       const parts: string[] = [];
       let isUnknown = false;
       for (let end = piece.length; end > 0; ) {
