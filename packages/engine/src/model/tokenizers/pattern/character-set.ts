@@ -54,11 +54,37 @@ export const between =
   (codePoint) =>
     first <= codePoint && codePoint <= last;
 
-/** Both cases of the 26 letters. Oniguruma as the original calls it folds no other letters. */
+/** One character for all that differ in case alone: `s` for `S` and the long s. Unicode's simple case folding. */
+function folded(codePoint: number): number {
+  const character = String.fromCodePoint(codePoint);
+  if (character === DOTLESS_I) return codePoint;
+  const single = (text: string, otherwise: string) => (Array.from(text).length === 1 ? text : otherwise);
+  const upper = single(character.toUpperCase(), character);
+  return single(upper.toLowerCase(), upper).codePointAt(0) ?? codePoint;
+}
+
+const DOTLESS_I = '\u0131';
+const LAST_CASED = 0x1e943;
+let classes: Map<number, number[]> | undefined;
+
+/** The characters that differ from each other in case alone, by the one that stands for them. */
+function caseClasses(): ReadonlyMap<number, readonly number[]> {
+  if (classes !== undefined) return classes;
+  classes = new Map();
+  const isCased = matches('\\p{Changes_When_Casemapped}');
+  for (let codePoint = 0; codePoint <= LAST_CASED; codePoint++) {
+    if (!isCased(codePoint)) continue;
+    const key = folded(codePoint);
+    classes.set(key, [...(classes.get(key) ?? []), codePoint]);
+  }
+  return classes;
+}
+
+/** All characters that differ from one of a set in case alone. */
 export const foldingCase =
   (belongs: Belongs): Belongs =>
   (codePoint) =>
-    belongs(codePoint) || (/[a-z]/i.test(String.fromCodePoint(codePoint)) && belongs(codePoint ^ 0x20));
+    belongs(codePoint) || caseClasses().get(folded(codePoint))?.some(belongs) === true;
 
 export const space = matches('\\p{White_Space}');
 const digit = matches('\\p{Nd}');

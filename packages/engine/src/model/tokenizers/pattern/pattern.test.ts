@@ -16,8 +16,13 @@ function marked(source: string, text: string): string {
 describe('a pattern', () => {
   // As PyPI's tokenizers 0.23.3 finds them.
   it.each([
-    ['(?i:é)', 'aÉb', 'aÉb'],
-    ["(?i:'s)", "it'ſ 'S", "it'ſ |'S|"],
+    ['(?i:é)', 'aÉb', 'a|É|b'],
+    ["(?i:'s)", "it'ſ 'S", "it|'ſ| |'S|"],
+    ['(?i)[σ]|ა', 'Σς აᲐ', '|Σ||ς| |ა||Ა|'],
+    ['(?i:ı|å)', 'Iiı Å', 'Ii|ı| |Å|'],
+    ['(?i:\\p{Lu})', 'aB', 'a|B|'],
+    ['(?i:[^a-y&&[^k]]+)', 'abKkZ', 'ab|KkZ|'],
+    ['(?i:[[^a]b]+)', 'aAb', '|aAb|'],
     ['(?i)AB', 'xabx', 'x|ab|x'],
     ['x(?i)AB', 'xabx', '|xab|x'],
     ['(?i:[^k])', 'KLk', 'K|L|k'],
@@ -64,6 +69,8 @@ describe('a pattern', () => {
     ['a{2,1}', 'a range of repetitions that is empty'],
     ['*a', '* with nothing to repeat'],
     ['(a)\\1', '\\1, which is not supported'],
+    ['(?i:ss)', "'ss' without regard to case, which is not supported"],
+    ['(?i)Maß', "'ß' without regard to case, which is not supported"],
     ['(?x:a)', 'a group that is not supported'],
     ['\\p{Nonsense}', '\\p{Nonsense}, which is not supported'],
     ['[[:nonsense:]]', '[:nonsense:], which is not supported'],

@@ -133,8 +133,18 @@ class Parser {
     }
   }
 
-  #set(belongs: Belongs): PatternNode {
-    return { type: 'set', belongs: this.#foldsCase ? foldingCase(belongs) : belongs };
+  /** As in Oniguruma `(?i)` holds for single characters and for brackets, not for `\p{Lu}`. */
+  #set({ belongs, codePoint }: Member): PatternNode {
+    return { type: 'set', belongs: this.#foldsCase && codePoint !== undefined ? foldingCase(belongs) : belongs };
+  }
+
+  /** @throws Error for letters that Oniguruma takes for one, or one that it takes for several: `ss` and `ß` */
+  #requireSimpleCase(): void {
+    const letters = this.#foldsCase ? /ff|f[il]|ss|st|[ßŉǰẖ-ẚﬀ-ﬗ]/iuy : undefined;
+    if (letters === undefined) return;
+    letters.lastIndex = this.#at;
+    const found = letters.exec(this.#source)?.[0];
+    if (found !== undefined) throw this.#error(`'${found}' without regard to case, which is not supported,`);
   }
 
   #atom(): PatternNode | undefined {
@@ -157,12 +167,13 @@ class Parser {
         throw this.#error(`${start} with nothing to repeat`);
       case '\\': {
         const place = PLACES.get(this.#source.charAt(this.#at + 1));
-        if (place === undefined) return this.#set(this.#escaped(true).belongs);
+        if (place === undefined) return this.#set(this.#escaped(true));
         this.#at += 2;
         return { type: 'place', at: place };
       }
       default:
-        return this.#set(one(this.#codePoint()).belongs);
+        this.#requireSimpleCase();
+        return this.#set(one(this.#codePoint()));
     }
   }
 
@@ -209,7 +220,7 @@ class Parser {
   }
 
   /** A set between square brackets, in which `&&` intersects. */
-  #bracketed(): Belongs {
+  #bracketed(isOutermost = true): Belongs {
     this.#at++;
     const isNegated = this.#take('^');
     const operands: Belongs[][] = [[]];
@@ -219,14 +230,14 @@ class Parser {
     }
     if (operands.some((members) => members.length === 0)) throw this.#error('an empty set');
     const positive = allOf(operands.map(anyOf));
-    const folded = this.#foldsCase ? foldingCase(positive) : positive;
+    const folded = this.#foldsCase && isOutermost ? foldingCase(positive) : positive;
     return isNegated ? not(folded) : folded;
   }
 
   #member(isFirst: boolean): Belongs {
     const posix = this.#match(/\[:(\^?)([a-z]+):\]/y);
     if (posix !== null) return posix[1] === '^' ? not(posixSet(posix[2] ?? '')) : posixSet(posix[2] ?? '');
-    if (this.#source.charAt(this.#at) === '[') return this.#bracketed();
+    if (this.#source.charAt(this.#at) === '[') return this.#bracketed(false);
     const isHyphen = this.#source.charAt(this.#at) === '-';
     const first = this.#bound();
     if (this.#match(/-(?!\]|&&)/y) === null || (isFirst && isHyphen)) return first.belongs;
