@@ -40,6 +40,7 @@ import {
   tunedRepair,
   withSharing,
   words,
+  wordsMore,
   wordsOwnRates,
 } from './regimes.js';
 import {
@@ -647,6 +648,22 @@ const ownRates: Question = {
   ],
 };
 
+/** Two more estimators at the rate that suits Dr. MAS: research/plans/words-more.md. */
+const moreOnWords: Question = {
+  id: 'words-more',
+  heading: 'Two more estimators on the pretrained team',
+  asks: 'On a pretrained model, is a shrunk mean or MaxRL by agent ahead of Dr. MAS?',
+  parts: [
+    part('words-more-runs', 'Dr. MAS, `shrinkage` and `maxrl` by agent on SmolLM2-135M-Instruct', {
+      regimes: [wordsMore],
+      variants: [drmasBatchSingleton, withDefaultSingleton(shrinkage), maxrlByAgent].map((each) => onWords(each, 3e-4)),
+      baseline: onWords(drmasBatchSingleton, 3e-4).id,
+      seeds: SEEDS.wordsMore,
+      ranked: { pairs: SEEDS.wordsMore.length },
+    }),
+  ],
+};
+
 /** A pretrained team that was not built for the effect: research/plans/stories.md. */
 const unbuilt: Question = {
   id: 'stories',
@@ -1057,6 +1074,7 @@ export const questions: readonly Question[] = [
   lemma,
   pretrained,
   ownRates,
+  moreOnWords,
   unbuilt,
   alone,
   league,

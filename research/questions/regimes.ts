@@ -107,6 +107,7 @@ export const SEEDS = {
   // Two experiments, on different models.
   stories: seeds(241, 10),
   defaults: seeds(241, 10),
+  wordsMore: seeds(251, 10),
 } as const;
 
 interface Size {
@@ -428,6 +429,9 @@ export const wordsOwnRates: Regime = {
   id: 'own-rates',
   set: [...words.set, 'evaluation.samples=8'],
 };
+/** The same for two more estimators (research/plans/words-more.md). */
+export const wordsMore: Regime = { ...wordsOwnRates, id: 'words-more' };
+
 /** The shipped solver and verifier on a pretrained model (research/plans/stories.md). */
 export const stories: Regime = {
   id: 'stories',
