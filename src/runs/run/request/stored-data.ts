@@ -95,7 +95,7 @@ export const storedPlaces: readonly StoredField[] = [
     field: 'symbolic links',
     effect: 'write',
     rule: 'refused',
-    why: 'a link out of the directory leads writes elsewhere',
+    why: 'a link out of the directory leads reads and writes elsewhere',
   },
 ];
 
