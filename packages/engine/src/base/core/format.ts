@@ -20,7 +20,7 @@ export const percent = (fraction: number, digits = 1): string =>
 
 /** A number with `digits` digits behind the point. */
 export const fixed = (value: number, digits: number): string =>
-  Number.isNaN(value) ? NOT_MEASURED : value.toFixed(digits);
+  Number.isFinite(value) ? value.toFixed(digits) : significant(value);
 
 const thousands = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
