@@ -25,7 +25,7 @@ export async function bodyBytes({ headers, body }: Request, most: number): Promi
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     length += part.value.byteLength;
     if (length > most) {
-      reader.cancel().catch(() => {}); // the client may have disconnected already
+      dropRest(reader).catch(() => {}); // the client may have disconnected already
       throw tooLong(most);
     }
     parts.push(part.value);
@@ -37,6 +37,21 @@ export async function bodyBytes({ headers, body }: Request, most: number): Promi
     at += part.byteLength;
   }
   return bytes;
+}
+
+/** Bytes of a body that is too long which are read and dropped. */
+const MOST_DROPPED = 64e6;
+
+/**
+ * Reads the rest of a body and keeps nothing. Many clients read the refusal when they have sent their body: if the
+ * stream were cancelled, the server would close the connection before, or in the client's next request. Servers limit
+ * the time.
+ */
+async function dropRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  let dropped = 0;
+  for (let part = await reader.read(); !part.done && dropped < MOST_DROPPED; part = await reader.read())
+    dropped += part.value.byteLength;
+  await reader.cancel();
 }
 
 /** Keys of objects that models read as they were written: arguments of calls, and schemas of tools and answers. */

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { request as httpRequest } from 'node:http';
+import { Agent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually, takesTime } from '../../../../../../test/support/time-and-chance.js';
 import { DialectError } from '../../core/errors.js';
+import { bodyText } from '../../core/request-body.js';
 import { type Deadlines, type Listening, listen, type Room } from './listen.js';
 
 describe('deadlines', () => {
@@ -60,6 +61,30 @@ describe('deadlines', () => {
     }
     await closed;
     expect(answer).toMatch(/200 OK[\s\S]*1000$/);
+  });
+
+  it('answers a body in chunks that is too long, and the next request of the connection', async () => {
+    const short = (request: Request) =>
+      bodyText(request, 1e5).then(
+        ({ length }) => new Response(`${length}`),
+        (error: DialectError) => new Response(error.message, { status: error.status }),
+      );
+    const { url } = await served(short);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = (bytes: number) =>
+      new Promise<string>((resolve, reject) => {
+        const request = httpRequest(url, { agent, method: 'POST' }, async (response) => {
+          let text = '';
+          for await (const part of response) text += part;
+          resolve(`${response.statusCode} ${text}`);
+        }).on('error', reject);
+        for (let sent = 0; sent < bytes; sent += 5e4) request.write('x'.repeat(5e4));
+        request.end();
+      });
+    const refused = '413 the body is longer than 0.1 MB';
+    for (const bytes of [1e7, 1e5, 2e7, 1e7, 5e4])
+      expect(await ask(bytes)).toBe(bytes > 1e5 ? refused : `200 ${bytes}`);
+    agent.destroy();
   });
 
   it('refuses long bodies beyond its room until others have come, and takes small ones', async () => {
