@@ -4,7 +4,7 @@ import { exactJson } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
-import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
+import type { AnswerUsage, Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
 import {
   checked,
   content,
@@ -144,11 +144,13 @@ function read(value: unknown): ModelRequest {
 
 function write(_request: ModelRequest, answer: ModelAnswer, further: readonly ModelAnswer[] = []): object {
   const answers = [answer, ...further];
-  const responseTokens = answers.reduce((sum, { usage }) => sum + usage.responseTokens, 0);
+  const sumOf = (of: (usage: AnswerUsage) => number) => answers.reduce((sum, { usage }) => sum + of(usage), 0);
+  const responseTokens = sumOf((usage) => usage.responseTokens);
+  const reasoningTokens = sumOf((usage) => usage.reasoningTokens ?? 0);
   return {
     ...headOf('chat.completion', answer.id, answer.model),
     choices: answers.map(choiceOf),
-    usage: usageOf({ promptTokens: answer.usage.promptTokens, responseTokens }),
+    usage: usageOf({ promptTokens: answer.usage.promptTokens, responseTokens, reasoningTokens }),
     ...promptIds(answer.tokens),
   };
 }
@@ -199,13 +201,13 @@ const written = ({ id, name, arguments: text }: ToolCall) => ({
 });
 
 /** Counts with all their details: some clients fail if these are absent. */
-const usageOf = ({ promptTokens, responseTokens }: ModelAnswer['usage']) => ({
+const usageOf = ({ promptTokens, responseTokens, reasoningTokens = 0 }: AnswerUsage) => ({
   prompt_tokens: promptTokens,
   completion_tokens: responseTokens,
   total_tokens: promptTokens + responseTokens,
   prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
   completion_tokens_details: {
-    reasoning_tokens: 0,
+    reasoning_tokens: reasoningTokens,
     audio_tokens: 0,
     accepted_prediction_tokens: 0,
     rejected_prediction_tokens: 0,

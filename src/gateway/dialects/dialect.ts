@@ -34,6 +34,13 @@ export interface ModelRequest {
   readonly probe?: true;
 }
 
+export interface AnswerUsage {
+  readonly promptTokens: number;
+  readonly responseTokens: number;
+  /** The tokens of the response up to the end of its thinking. Absent without thinking, or if they are not known. */
+  readonly reasoningTokens?: number;
+}
+
 export interface ModelAnswer {
   /** Unique per answer. */
   readonly id: string;
@@ -44,7 +51,7 @@ export interface ModelAnswer {
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: 'stop' | 'length' | 'tool_calls';
   readonly stopText?: string;
-  readonly usage: { readonly promptTokens: number; readonly responseTokens: number };
+  readonly usage: AnswerUsage;
   /** The ids that were fed [P] and sampled [R], with the log-probs of the sampled ones [R]. */
   readonly tokens?: {
     readonly prompt: readonly number[];

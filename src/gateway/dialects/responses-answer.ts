@@ -50,7 +50,7 @@ function outputOf(answer: ModelAnswer): OutputItem[] {
 }
 
 export function responseObject(request: ModelRequest, answer: ModelAnswer): object {
-  const { promptTokens, responseTokens } = answer.usage;
+  const { promptTokens, responseTokens, reasoningTokens = 0 } = answer.usage;
   const end = endOf(answer);
   return {
     ...shell(request, answer.id, end),
@@ -61,7 +61,7 @@ export function responseObject(request: ModelRequest, answer: ModelAnswer): obje
       output_tokens: responseTokens,
       total_tokens: promptTokens + responseTokens,
       input_tokens_details: { cached_tokens: 0 },
-      output_tokens_details: { reasoning_tokens: 0 },
+      output_tokens_details: { reasoning_tokens: reasoningTokens },
     },
   };
 }

@@ -3,6 +3,8 @@ import type { AgentModel } from '@drmas/engine/endpoints';
 import { bytesTokenizer } from '@drmas/engine/tokens';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { chatDialect } from '../../gateway/dialects/chat-dialect.js';
+import { responsesDialect } from '../../gateway/dialects/responses-dialect.js';
 import type { ModelAnswer } from '../../gateway/dialects.js';
 import { answerStream } from './answer-stream.js';
 
@@ -80,5 +82,28 @@ describe('the stop texts of a client', () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('the tokens of thinking', () => {
+  const thought = '<think>é?</think>';
+  const bytes = tokenizer.encode(thought).length;
+
+  it.each([
+    ['a thought and an answer', `${thought}\n5`, [1], false, bytes],
+    ['in one piece', `${thought}\n5`, [99], false, bytes],
+    ['a later end of thinking', `${thought}a</think>`, [1], false, bytes],
+    ['a thought that a limit cuts off', '<think>Hm', [1], true, 9],
+    ['no thought', '5', [1], false, undefined],
+    ['an empty thought', '<think></think>5', [1], false, undefined],
+  ] as const)('are counted: %s', async (_, text, sizes, isCut, count) => {
+    const { answer } = await answered(writing([...tokenizer.encode(text)], sizes, isCut), []);
+    expect(answer.usage.reasoningTokens).toBe(count);
+    const request = { model: 'agent', messages: [], sampling: {}, ignored: [] } as never;
+    const details = { reasoning_tokens: count ?? 0 };
+    expect(chatDialect.write(request, answer, [answer])).toMatchObject({
+      usage: { completion_tokens_details: { reasoning_tokens: 2 * details.reasoning_tokens } },
+    });
+    expect(responsesDialect.write(request, answer)).toMatchObject({ usage: { output_tokens_details: details } });
   });
 });
