@@ -17,6 +17,7 @@ from .decoder import Pieces
 from .engine import Engine, plain
 from .frames import Arrays, Frame, FrameError, Header, Inbox, write_frame
 from .graphs import Memory
+from .messages import Refusal
 from .place import Place
 
 
@@ -33,7 +34,7 @@ def take(engine: Engine, frame: Frame) -> None:
             value, out = engine.call(header['method'], header['args'], arrays)
             engine.send({'type': 'answer', 'id': header['id'], 'value': value}, out)
         except Exception as error:  # a call that fails is answered, and the engine goes on
-            if plain(error)['name'] == 'BackendError' and not isinstance(error, ValueError):
+            if plain(error)['name'] == 'BackendError' and not isinstance(error, (Refusal, ValueError)):
                 traceback.print_exc()
             engine.send({'type': 'answer', 'id': header['id'], 'error': plain(error)}, {})
     else:
@@ -89,9 +90,8 @@ def main() -> None:
     send = sender(sink)
     try:
         torch.set_num_threads(given.threads)
-        device = torch.device(given.device)
-        place = place_of(device, given.rows, given.recompute)
-        torch.zeros(1, device=device)
+        place = place_of(torch.device(given.device), given.rows, given.recompute)
+        device = torch.zeros(1, device=place.device).device
         inbox = Inbox(sys.stdin.buffer.raw, on_ping=lambda: send({'type': 'pong'}, {}))  # type: ignore[union-attr]
         name = torch.cuda.get_device_name(device) if device.type == 'cuda' else device.type
         isa, threads = f'{name}, PyTorch {torch.__version__}', torch.get_num_threads()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -740,6 +741,14 @@ class Calls(unittest.TestCase):
         for id, left in ((1, 1), (2, 0)):
             engine.call('drop', {'id': id}, {})
             self.assertEqual(len(engine.shared_samplers), left)
+
+    def test_what_is_refused_is_not_among_the_last_words(self) -> None:
+        """The other side shows the last line of stderr when the worker ends, which a refusal does not cause."""
+        engine = self.two_policies()
+        for method, args, printed in (('publish', {'id': 9, 'keep': 1}, ''), ('publish', {}, 'TypeError')):
+            with contextlib.redirect_stderr(io.StringIO()) as words:
+                take(engine, ({'type': 'call', 'id': 7, 'method': method, 'args': args}, {}))
+            self.assertEqual(words.getvalue().strip().split('\n')[-1].partition(':')[0], printed)
 
     def test_an_answer_that_is_no_frame_is_an_error_of_its_call(self) -> None:
         engine, stream = self.two_policies(), io.BytesIO()
