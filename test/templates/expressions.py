@@ -264,6 +264,19 @@ def spaced():
     return "".join(space() + tag() + space() for _ in range(draw.choice([1, 2, 3])))
 
 
+def scoped(depth=2):
+    """Names of the context that blocks in each other read and set."""
+    name = draw.choice(["messages", "tools", "x"])
+    if depth == 0 or draw.random() < 0.4:
+        return draw.choice(["{{ %s }}," % name, "{%% set %s = %d %%}" % (name, draw.randrange(9))])
+    inner = "".join(scoped(depth - 1) for _ in range(draw.choice([1, 2, 3])))
+    open_tag, close_tag = draw.choice([
+        ("for x in [1, 2]", "endfor"), ("if true", "endif"), ("if false", "endif"), ("with", "endwith"),
+        ("filter upper", "endfilter"), (f"set {name}", "endset"), ("macro m()", "endmacro"), ("generation", "endgeneration"),
+    ])
+    return f"{{% {open_tag} %}}{inner}{{% {close_tag} %}}" + ("{{ m() }}" if "macro" in open_tag else "")
+
+
 FORMS = [
     (12, lambda: filtered(value())),
     (4, lambda: filtered(filtered(value()))),
@@ -283,7 +296,7 @@ def template():
     if draw.random() < 0.04:
         return draw.choice(STATEMENTS).replace("VALUE", value())
     if draw.random() < 0.08:
-        return draw.choice([macro, spaced])()
+        return draw.choice([macro, spaced, lambda: scoped() + scoped() + scoped()])()
     [form] = draw.choices([form for _, form in FORMS], [weight for weight, _ in FORMS])
     expression = form()
     written = draw.choices(["{{ %s }}", "{{ (%s)|tojson }}", "[{{ [%s]|string }}]"], [14, 3, 3])[0]

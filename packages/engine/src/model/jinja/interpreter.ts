@@ -1,6 +1,7 @@
 /** Plays a parsed template: jinja2's scopes, loops and macros on Python's values. */
 import type { Budget } from './budget.js';
 import { applyFilter, groupAttribute, type Host } from './filters.js';
+import { hiddenNames } from './hidden-names.js';
 import { CHANGING, methodOf, partOfNumber, refuseUnplayed } from './methods.js';
 import type { Expression, Inputs, MacroNode, Statement, Target } from './nodes.js';
 import { calculate, contains, sliced } from './operators.js';
@@ -34,9 +35,16 @@ class Scope {
   readonly #values = new Map<string, Value>();
 
   readonly outer: Scope | undefined;
+  /** Names that have no value here until they are set, whatever the scopes around say. */
+  readonly #hidden: ReadonlySet<string> | undefined;
+  /** Whether it sees through what the scopes around it hide: a block reads the variables that are set. */
+  readonly #seesHidden: boolean;
 
-  constructor(outer?: Scope) {
+  /** @param body The statements that the scope is for */
+  constructor(outer?: Scope, body?: readonly Statement[], seesHidden = false) {
     this.outer = outer;
+    this.#hidden = body === undefined ? undefined : hiddenNames(body);
+    this.#seesHidden = seesHidden;
   }
 
   has(name: string): boolean {
@@ -44,8 +52,12 @@ class Scope {
   }
 
   get(name: string): Value {
-    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.outer)
+    let seesHidden = false;
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.outer) {
       if (scope.#values.has(name)) return scope.#values.get(name);
+      if (!seesHidden && scope.#hidden?.has(name) === true) return undefined;
+      seesHidden ||= scope.#seesHidden;
+    }
     return undefined;
   }
 
@@ -81,7 +93,7 @@ export class Interpreter {
 
   /** The output. @throws Error when the template raises one, or does too much */
   run(template: readonly Statement[]): string {
-    this.#root = new Scope(this.#globals);
+    this.#root = new Scope(this.#globals, template);
     return this.#output(template, this.#root);
   }
 
@@ -128,12 +140,16 @@ export class Interpreter {
       case 'for':
         return this.#loop(statement, scope, output, this.#plain(statement.items, scope), 0);
       case 'with': {
-        const inner = new Scope(scope);
+        const inner = new Scope(scope, statement.body);
         for (const [target, value] of statement.values) this.#assign(target, this.#evaluate(value, scope), inner);
         return this.#play(statement.body, inner, output);
       }
       case 'block':
-        return this.#play(statement.body, new Scope(statement.scoped ? scope : this.#root), output);
+        return this.#play(
+          statement.body,
+          new Scope(statement.scoped ? scope : this.#root, statement.body, true),
+          output,
+        );
       case 'macro':
         return void scope.set(statement.name, this.#macro(statement.macro, scope));
       case 'callBlock': {
@@ -186,14 +202,14 @@ export class Interpreter {
     // As in jinja2 `else` is played if no round came to its end.
     let isElse = true;
     for (const [i, item] of items.entries()) {
-      const inner = new Scope(scope);
+      const inner = new Scope(scope, node.body);
       inner.set('loop', this.#loopValue(items, i, depth, again, last));
       this.#assign(node.target, item, inner);
       const end = this.#play(node.body, inner, output);
       if (end === 'break') break;
       if (end === undefined) isElse = false;
     }
-    return isElse ? this.#play(node.otherwise, new Scope(scope), output) : undefined;
+    return isElse ? this.#play(node.otherwise, new Scope(scope, node.otherwise), output) : undefined;
   }
 
   #loopValue(items: readonly Value[], i: number, depth: number, call: Callable, last: { changed?: readonly Value[] }) {
@@ -233,7 +249,7 @@ export class Interpreter {
     if (used.has('caller') && macro.parameters.some(({ name, value }) => name === 'caller' && value === undefined))
       throw new Error(`${label} has a parameter 'caller' without a default`);
     const call: Callable['call'] = (args, named) => {
-      const inner = new Scope(scope);
+      const inner = new Scope(scope, macro.body);
       const more = new Map<Value, Value>(named);
       const missing = macro.parameters.filter(({ name }, i) => {
         const isGiven = i < args.length || more.has(name);
@@ -342,7 +358,7 @@ export class Interpreter {
         return node.otherwise === undefined ? undefined : this.#evaluate(node.otherwise, scope);
       }
       case 'body':
-        return this.#output(node.body, new Scope(scope));
+        return this.#output(node.body, new Scope(scope, node.body));
     }
   }
 

@@ -1,4 +1,5 @@
 /** Reads a template into its parts, by the grammar of jinja2 3.1 with the extensions that transformers adds. */
+import { findHiddenNames } from './hidden-names.js';
 import { type Token, type TokenType, tokenize } from './lexer.js';
 import type { Expression, Inputs, MacroNode, Statement, Target } from './nodes.js';
 
@@ -17,7 +18,9 @@ function namesOf(target: Target): string[] {
 
 /** @throws Error naming the line of what cannot be read */
 export function parse(source: string): readonly Statement[] {
-  return new Parser(tokenize(source)).template();
+  const template = new Parser(tokenize(source)).template();
+  findHiddenNames(template);
+  return template;
 }
 
 class Parser {
@@ -133,7 +136,7 @@ class Parser {
         return { type: 'block', body, scoped };
       }
       case 'generation':
-        return { type: 'block', body: this.#within(false, () => this.#blockBody('endgeneration')), scoped: true };
+        return { type: 'with', values: [], body: this.#within(false, () => this.#blockBody('endgeneration')) };
       case 'with': {
         const values: (readonly [Target, Expression])[] = [];
         while (!this.#is('blockEnd')) {
