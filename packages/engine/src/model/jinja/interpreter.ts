@@ -266,7 +266,7 @@ export class Interpreter {
       else if (more.size > 0) throw new Error(`${label} takes no value '${textOf([...more.keys()][0], this.#budget)}'`);
       if (reads('varargs')) inner.set('varargs', new Tuple(varargs));
       else if (varargs.length > 0) throw new Error(`${label} takes at most ${names.length} values, got ${args.length}`);
-      // In the default of a parameter those before it have their values, and those after it that are not given have none.
+      // A default reads the parameters before it; those after it that are not given have no value yet.
       for (const { name, value } of missing) if (value !== undefined) inner.set(name, this.#evaluate(value, inner));
       return this.#output(macro.body, inner);
     };

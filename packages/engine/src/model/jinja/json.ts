@@ -112,7 +112,7 @@ function jsonFloat(value: number): string {
   return Number.isFinite(value) ? floatText(value) : value > 0 ? 'Infinity' : '-Infinity';
 }
 
-/** A text as `json.dumps` writes it. Without `ascii` it leaves halves of surrogate pairs, which `JSON.stringify` escapes. */
+/** A text as `json.dumps` writes it. Without `ascii` halves of surrogate pairs stay, which `JSON.stringify` escapes. */
 function jsonString(text: string, ascii: boolean): string {
   if (!ascii) return `"${text.replace(/[^\ud800-\udfff]+/gu, (part) => JSON.stringify(part).slice(1, -1))}"`;
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
