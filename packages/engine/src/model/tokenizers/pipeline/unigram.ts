@@ -30,7 +30,7 @@ export function unigram(settings: Settings): Vocabulary {
   for (const [text, id] of ids) branchOf(root, text).id = id;
   const unknownScore = entries.reduce((least, [, score]) => Math.min(least, score), Infinity) - UNKNOWN_PENALTY;
 
-  /** The best path to each place of a piece. Undefined if a character is no token, and there is none for unknown ones. */
+  /** The best path to each place of a piece. Undefined if a character is no token, and there is none for unknown. */
   function paths(piece: string, work: Work): readonly (Path | undefined)[] | undefined {
     const best: (Path | undefined)[] = [];
     const offer = (end: number, path: Path) => {
