@@ -120,7 +120,7 @@ export function areaUnderCurve(cases: readonly { readonly value: number; readonl
 }
 
 /** The percentile bootstrap over cases. Resamples in which one side is empty are left out. */
-function areaInterval(cases: Parameters<typeof areaUnderCurve>[0]): readonly [number, number] {
+export function areaInterval(cases: Parameters<typeof areaUnderCurve>[0]): readonly [number, number] {
   const random = new RandomStream('blind test');
   const areas = Array.from({ length: RESAMPLES }, () =>
     areaUnderCurve(cases.map(() => cases[random.integer(0, cases.length - 1)] as (typeof cases)[number])),

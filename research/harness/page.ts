@@ -32,6 +32,7 @@ import { fittedText } from './own-rates.js';
 import { holm } from './p-values.js';
 import { figureName, partFigure, partText } from './part-text.js';
 import { collapseTable, lemmaTable, pairedRegimes, spikesTable, stabilityCounts, stabilityTable } from './stability.js';
+import { calibrationsText, hintTeams, rangesText, ratesText, stepFact } from './step-hint.js';
 import type { Results, TrainResult } from './stored-result.js';
 import { primariesText, SUMMARY, summaryFigure, TWO_CURVES, twoCurves } from './summary.js';
 import { figureText } from './svg.js';
@@ -70,6 +71,8 @@ import { distinct, doneIn } from './work-through.js';
  *   one of them; `{{ratioSlope:PART/SLOW/QUICK}}`: the change of
  *   this ratio for ten times the rate; `{{factors:PART@RATE+PART@RATE/SLOW/QUICK}}`: the least and the largest of
  *   some ratios; `{{reached:PART/VARIANT}}`: the runs that get there; `{{rateFactor}}`: the figure of these ratios;
+ * - `{{stepCalibration}}`, `{{stepRanges}}`, `{{stepRates}}`: the tables of research/plans/hint.md, `{{stepFact:NAME}}`
+ *   one of its numbers;
  * - `{{distinct}}`: the number of finished training runs that differ in their curve or their norms;
  * - `{{done:PART}}`: its runs that are stored, of those that are declared;
  * - `{{curveHolm:PART/REGIME/VARIANT}}`: as `holm`, for the mean of all evaluations after the first;
@@ -149,6 +152,10 @@ export function fillPage(
       if (ownRates === undefined) throw new Error(`${id} has no rates of its arms`);
       return fittedText(of, ownRates, [one, other]);
     },
+    stepCalibration: () => calibrationsText(hintTeams(partOf, results)),
+    stepRanges: () => rangesText([0.5, 0.8].map((rise) => ({ rise, teams: hintTeams(partOf, results, rise) }))),
+    stepRates: () => ratesText(hintTeams(partOf, results)),
+    stepFact: ([name = '']) => stepFact(hintTeams(partOf, results), name),
     gain: gainBy(lastScore),
     curve: gainBy(curveScore),
     holm: holmBy(lastScore),

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { costOf, isCovered, predictedCost, type Team } from './step-cost.js';
+import { orderOf, passes } from './step-hint.js';
+
+const curve = (...scores: number[]) => scores.map((score, i) => ({ step: 10 * i, score }));
+const team = (own: number, ratio: number, isCensored = false): Team => ({
+  name: `${own}`,
+  rate: 1e-3,
+  seen: { own, distance: own },
+  cost: { ratio, isCensored },
+});
+
+describe('the cost in steps', () => {
+  it('compares the first steps at half of the rise of the quick curve, on straight lines', () => {
+    expect(costOf(curve(0, 0, 0.25, 0.75), curve(0, 0.5, 1, 1))).toEqual({ ratio: 25 / 10, isCensored: false });
+    expect(costOf(curve(0.2, 0.6, 1), curve(0.2, 0.6, 1))).toEqual({ ratio: 1, isCensored: false });
+    expect(costOf(curve(0, 1), curve(0, 0.5), 0.75)).toMatchObject({ ratio: 0.5 });
+  });
+
+  it('is at least what the run allows if the slow curve never gets there', () => {
+    expect(costOf(curve(0, 0.1, 0.2), curve(0, 1, 1))).toEqual({ ratio: 20 / 5, isCensored: true });
+  });
+
+  it('is not known if the quick curve hardly rises', () => {
+    expect(costOf(curve(0.5, 0.9), curve(0.5, 0.54))).toBeUndefined();
+  });
+});
+
+describe('a prediction', () => {
+  const others = Array.from({ length: 20 }, (_, i) => team(i, 1 + i));
+
+  it('is the middle of the nine nearest teams, from their lowest to their highest', () => {
+    expect(predictedCost(team(9.5, 1), others, 'own')).toMatchObject({ low: 7, high: 15 });
+    expect(predictedCost(team(-1, 1), others, 'own')).toEqual({ low: 1, middle: 5, high: 9 });
+  });
+
+  it('has no upper end if one of them is censored, and then covers a censored cost', () => {
+    const interval = predictedCost(team(-1, 1), [...others.slice(1), team(0, 2, true)], 'own');
+    expect(interval).toEqual({ low: 2, middle: 6, high: Number.POSITIVE_INFINITY });
+    expect(isCovered({ ratio: 3, isCensored: true }, interval)).toBe(true);
+    expect(isCovered({ ratio: 3, isCensored: true }, { low: 1, middle: 2, high: 4 })).toBe(false);
+    expect(isCovered({ ratio: 3, isCensored: false }, { low: 1, middle: 2, high: 4 })).toBe(true);
+  });
+
+  it('has an order over the pairs that censoring leaves known', () => {
+    expect(orderOf(others, 'own')).toBe(1);
+    expect(orderOf([team(2, 1), team(1, 2)], 'own')).toBe(-1);
+    expect(orderOf([team(1, 2), team(2, 1, true)], 'own')).toBe(0); // no pair is known
+    expect(orderOf([team(1, 2), team(2, 3, true)], 'own')).toBe(1);
+  });
+
+  it('passes with a narrow interval that covers eight of ten', () => {
+    const known = { by: 'own', order: 1, coverageOfRates: 0 } as const;
+    const good = { ...known, coverage: 0.75, width: 3.9, coverageOfDose: 0.8 };
+    expect(passes(good)).toBe(true);
+    const bad = [{ coverage: 0.95 }, { coverage: 0.6 }, { width: Number.POSITIVE_INFINITY }, { coverageOfDose: 0.6 }];
+    for (const one of bad) expect(passes({ ...good, ...one })).toBe(false);
+  });
+});
