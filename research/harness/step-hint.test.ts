@@ -1,6 +1,12 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { costOf, isCovered, predictedCost, type Team } from './step-cost.js';
-import { orderOf, passes } from './step-hint.js';
+import { inflationAdvice } from '../../src/method/advantage.js';
+import { questions } from '../questions/index.js';
+import { jobsOf, type Part } from './declaration.js';
+import { root } from './run-job.js';
+import { costOf, isCovered, predictedCost, type Team, teamsOf } from './step-cost.js';
+import { calibrationOf, flaggedArea, orderOf, passes, rangeOf } from './step-hint.js';
+import { readResults } from './stored-result.js';
 
 const curve = (...scores: number[]) => scores.map((score, i) => ({ step: 10 * i, score }));
 const team = (own: number, ratio: number, isCensored = false): Team => ({
@@ -56,4 +62,22 @@ describe('a prediction', () => {
     const bad = [{ coverage: 0.95 }, { coverage: 0.6 }, { width: Number.POSITIVE_INFINITY }, { coverageOfDose: 0.6 }];
     for (const one of bad) expect(passes({ ...good, ...one })).toBe(false);
   });
+});
+
+it('the hint quotes the range that the rule allows, with the numbers of the results', async () => {
+  const part = questions.flatMap(({ parts }) => parts).find(({ id }) => id === 'blind-pairs') as Part;
+  const teams = teamsOf([part], await readResults(join(root, 'research/results'), jobsOf(part)));
+  expect(passes(calibrationOf({ blind: teams, dose: teams, rates: teams, left: [0, 0] }, 'own'))).toBe(false);
+  expect(flaggedArea(teams, 'own').interval[0]).toBeGreaterThan(0.5);
+  const flagged = rangeOf(teams.filter(({ seen }) => seen.own > 1));
+  const others = rangeOf(teams.filter(({ seen }) => seen.own <= 1));
+  const rates = [...new Set(teams.map(({ rate }) => rate))].sort().join(' and ');
+  const calls = { share: 0.25, success: 0.1, overall: 0.8 };
+  const run = { type: 'grpo', groupSize: 16 };
+  const advice = inflationAdvice('fixer', { inflation: 3, ownShare: 0.3, calls }, run);
+  const [low, middle, usual, most] = [flagged.low, flagged.middle, others.middle, others.high].map((x) => x.toFixed(1));
+  expect(advice?.remedy).toContain(
+    `In ${flagged.teams} random toy teams with such a share, at rates of ${rates}, grpo needed ${middle} times the steps of drmas to learn half of what drmas learns (median; the lowest tenth ${low} times, and ${flagged.never} teams did not get there). In ${others.teams} others it needed ${usual} times (nine in ten at most ${most}).`,
+  );
+  expect(inflationAdvice('fixer', { inflation: 3, calls }, run)?.remedy).not.toContain('toy teams');
 });
