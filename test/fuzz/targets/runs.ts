@@ -23,7 +23,7 @@ import { memoryFiles } from '../../support/memory-files.js';
 import { madeUpEpisode } from '../../support/recorded-run.js';
 import type { Target } from '../target.js';
 
-/** The readers of events behind the commands, and what they print: no number that was not measured, nothing undefined. */
+/** The readers of events behind the commands. They print no number that was not measured, and nothing undefined. */
 function readersOf(events: readonly RunEvent[]): void {
   const facts = new RunFactsReader({});
   for (const event of events) facts.add(event);

@@ -97,7 +97,7 @@ const isExact = (value: bigint) => value <= EXACT && value >= -EXACT;
 const QUOTIENT_BITS = 66;
 
 /** Whole numbers divided, rounded once. @throws Error for a result that is too large */
-export function quotient(left: bigint, right: bigint): number {
+function quotient(left: bigint, right: bigint): number {
   if (right === 0n) throw new Error('division by zero');
   if (isExact(left) && isExact(right)) return Number(left) / Number(right);
   const isNegative = left < 0n !== right < 0n;

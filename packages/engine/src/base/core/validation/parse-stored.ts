@@ -19,7 +19,8 @@ const MOST_FAULTS = 3;
 
 /**
  * Parses and validates the text of a stored file.
- * @throws the error of `fault`, with one line: the path, and the fields that are wrong; or that a later version of drmas wrote it
+ * @throws the error of `fault`, with one line: the path, and the fields that are wrong; or that a later version of
+ * drmas wrote it
  */
 export function parseStored<S extends z.ZodType>(
   schema: S,
