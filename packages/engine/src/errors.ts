@@ -59,4 +59,3 @@ export {
   ownValue,
 } from './base/core/validation/objects.js';
 export { parseSpec } from './base/core/validation/parse-spec.js';
-export { faultOf, laterVersion, parseStored } from './base/core/validation/parse-stored.js';

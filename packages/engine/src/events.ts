@@ -1,4 +1,4 @@
-/** The events of a run's log. */
+/** The events of a run's log, and how stored JSON is read. */
 
 export type { CheckpointEvent, EventStamp, Preparing } from './base/core/events.js';
 export {
@@ -26,3 +26,4 @@ export {
   type Warmup,
   type Warning,
 } from './base/core/events.js';
+export { faultOf, laterVersion, parseStored } from './base/core/validation/parse-stored.js';

@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { contentHash } from '@drmas/engine/disk';
-import { messageOf, parseStored, RunError } from '@drmas/engine/errors';
+import { messageOf, RunError } from '@drmas/engine/errors';
+import { parseStored } from '@drmas/engine/events';
 import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
 import { requireOwnFiles } from './run-lock.js';

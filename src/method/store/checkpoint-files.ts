@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type LogCursor, SEAL, writeSealedDirectory } from '@drmas/engine/disk';
-import { CheckpointError, isObject, messageOf, parseStored } from '@drmas/engine/errors';
+import { CheckpointError, isObject, messageOf } from '@drmas/engine/errors';
+import { parseStored } from '@drmas/engine/events';
 import type { Files } from '@drmas/engine/host';
 import { temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';

@@ -1,5 +1,6 @@
 import { contentHash } from '@drmas/engine/disk';
-import { isObject, parseStored, RunError, shown } from '@drmas/engine/errors';
+import { isObject, RunError, shown } from '@drmas/engine/errors';
+import { parseStored } from '@drmas/engine/events';
 import { agentProfileSchema } from '@drmas/engine/model';
 import { z } from 'zod';
 

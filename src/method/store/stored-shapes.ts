@@ -2,8 +2,8 @@
  * The shapes of stored events and episodes, as far as readers depend on them. A run may come from others or be damaged,
  * and earlier versions wrote fewer fields. Fields of later versions are kept.
  */
-import { faultOf, isObject, laterVersion } from '@drmas/engine/errors';
-import { EVENT_VERSION } from '@drmas/engine/events';
+import { isObject } from '@drmas/engine/errors';
+import { EVENT_VERSION, faultOf, laterVersion } from '@drmas/engine/events';
 import { z } from 'zod';
 
 /** JSON has null for a number that could not be measured. */

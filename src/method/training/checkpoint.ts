@@ -1,6 +1,7 @@
 /** Checkpoints: the models of a run and its progress, written completely or not at all. */
 
-import { CheckpointError, messageOf, parseStored } from '@drmas/engine/errors';
+import { CheckpointError, messageOf } from '@drmas/engine/errors';
+import { parseStored } from '@drmas/engine/events';
 import type { Commits } from '@drmas/engine/formats';
 import { type Files, joinPath } from '@drmas/engine/host';
 import { z } from 'zod';
