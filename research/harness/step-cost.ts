@@ -1,4 +1,4 @@
-/** What a shared mean costs in steps, and whether a probe can predict it: research/plans/hint.md. */
+/** The cost of a shared mean in steps, and whether a probe can predict it: research/plans/hint.md. */
 import { mean, median } from '@drmas/engine/math';
 import { PartResults, predictionOf, scoreAt } from './analysis.js';
 import type { Part, Regime, Variant } from './declaration.js';

@@ -164,8 +164,8 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 /**
- * What is at a path where a directory is expected, as the end of a sentence that begins with the path. Undefined if a
- * directory is there that can be read, or nothing at all.
+ * The fault of a path where a directory is expected, as the end of a sentence that begins with the path. Undefined if
+ * a directory is there that can be read, or if nothing is there.
  */
 export function pathFault(path: string): string | undefined {
   try {

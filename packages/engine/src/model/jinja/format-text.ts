@@ -225,7 +225,7 @@ export function percent(format: string, value: Value, budget: Budget): string {
   return budget.text(text);
 }
 
-/** What Python takes for a mapping: such a value may stay unused. */
+/** Whether Python takes a value for a mapping, which may stay unused. */
 const isSubscripted = (value: Value) =>
   value === undefined || isMap(value) || isList(value) || (value instanceof Sequence && value.kind === 'range');
 
