@@ -119,15 +119,26 @@ export function areaUnderCurve(cases: readonly { readonly value: number; readonl
   return positive.length === 0 || negative.length === 0 ? Number.NaN : mean(wins);
 }
 
-/** The percentile bootstrap over cases. Resamples in which one side is empty are left out. */
-export function areaInterval(cases: Parameters<typeof areaUnderCurve>[0]): readonly [number, number] {
-  const random = new RandomStream('blind test');
-  const areas = Array.from({ length: RESAMPLES }, () =>
-    areaUnderCurve(cases.map(() => cases[random.integer(0, cases.length - 1)] as (typeof cases)[number])),
+/** The 95 % interval of the area under the curve. */
+export const areaInterval = (cases: Parameters<typeof areaUnderCurve>[0]) =>
+  resampledInterval(cases, areaUnderCurve, 'blind test');
+
+/**
+ * The 95 % interval of a statistic by the percentile bootstrap over cases. Resamples without a value are left out.
+ * @param stream The name of the random numbers
+ */
+export function resampledInterval<Case>(
+  cases: readonly Case[],
+  statistic: (resample: readonly Case[]) => number,
+  stream: string,
+): readonly [number, number] {
+  const random = new RandomStream(stream);
+  const values = Array.from({ length: RESAMPLES }, () =>
+    statistic(cases.map(() => cases[random.integer(0, cases.length - 1)] as Case)),
   )
-    .filter((area) => !Number.isNaN(area))
+    .filter((value) => !Number.isNaN(value))
     .sort((a, b) => a - b);
-  const at = (share: number) => areas[Math.round(share * (areas.length - 1))] ?? Number.NaN;
+  const at = (share: number) => values[Math.round(share * (values.length - 1))] ?? Number.NaN;
   return [at(0.025), at(0.975)];
 }
 

@@ -1,7 +1,7 @@
 /** The calibration of a hint in steps, and the rule by which it states a number: research/plans/hint.md. */
-import { mean, median, RandomStream } from '@drmas/engine/math';
+import { mean, median } from '@drmas/engine/math';
 import { PartResults } from './analysis.js';
-import { areaInterval, areaUnderCurve } from './blind.js';
+import { areaInterval, areaUnderCurve, resampledInterval } from './blind.js';
 import type { Part } from './declaration.js';
 import {
   type Cost,
@@ -25,7 +25,6 @@ const NOMINAL = 0.8;
 const TOLERANCE = 0.1;
 const WIDEST = 4;
 const LEAST_ELSEWHERE = 0.7;
-const RESAMPLES = 10_000;
 
 /** The parts that the plan names. */
 const BLIND = 'blind-pairs';
@@ -105,9 +104,15 @@ export interface Calibration {
 const shareCovered = (cases: readonly { readonly cost: Cost; readonly interval: Interval }[]) =>
   mean(cases.map(({ cost, interval }) => Number(isCovered(cost, interval))));
 
+/** Each team, with the interval that the other teams predict. */
+const leftOut = (teams: readonly Team[], by: Predictor) =>
+  teams.map((team) => {
+    const others = teams.filter((other) => other !== team);
+    return { team, cost: team.cost, interval: predictedCost(team, others, by) };
+  });
+
 export function calibrationOf({ blind, dose, rates }: Teams, by: Predictor): Calibration {
-  const without = (team: Team) => blind.filter((other) => other !== team);
-  const ofBlind = blind.map((team) => ({ team, cost: team.cost, interval: predictedCost(team, without(team), by) }));
+  const ofBlind = leftOut(blind, by);
   const of = (teams: readonly Team[]) =>
     shareCovered(teams.map((team) => ({ cost: team.cost, interval: predictedCost(team, blind, by) })));
   const flagged = ofBlind.filter(({ team }) => isFlagged(team, by));
@@ -135,17 +140,8 @@ export function orderOf(teams: readonly Team[], by: Predictor): number {
 }
 
 /** The 95 % interval of an order, over resamples of the teams. */
-function orderInterval(teams: readonly Team[], by: Predictor): readonly [number, number] {
-  const random = new RandomStream('a hint in steps');
-  const orders = Array.from({ length: RESAMPLES }, () =>
-    orderOf(
-      teams.map(() => teams[random.integer(0, teams.length - 1)] as Team),
-      by,
-    ),
-  ).sort((a, b) => a - b);
-  const at = (share: number) => orders[Math.round(share * (orders.length - 1))] ?? Number.NaN;
-  return [at(0.025), at(0.975)];
-}
+const orderInterval = (teams: readonly Team[], by: Predictor) =>
+  resampledInterval(teams, (resample) => orderOf(resample, by), 'a hint in steps');
 
 /** Whether a predictor passes the plan's rule for a number. */
 export const passes = ({ coverage, width, coverageOfDose }: Calibration): boolean =>
@@ -228,21 +224,17 @@ export function ratesText(teams: Teams): string {
 /** A number for a sentence. @throws Error for a name that is none */
 export function stepFact(teams: Teams, name: string): string {
   if (!isWhole(teams)) return 'nothing yet';
-  const intervals = teams.blind
-    .filter((team) => isFlagged(team, 'own'))
-    .map((team) =>
-      predictedCost(
-        team,
-        teams.blind.filter((other) => other !== team),
-        'own',
-      ),
-    );
+  const intervals = leftOut(teams.blind, 'own').flatMap(({ team, interval }) =>
+    isFlagged(team, 'own') ? interval : [],
+  );
   const ended = intervals.filter(({ high }) => high !== Number.POSITIVE_INFINITY);
-  const { area, interval } = flaggedArea(teams.blind, 'own');
   const flagged = rangeOf(teams.blind.filter((team) => isFlagged(team, 'own')));
   const others = rangeOf(teams.blind.filter((team) => !isFlagged(team, 'own')));
+  if (name === 'area') {
+    const { area, interval } = flaggedArea(teams.blind, 'own');
+    return `${decimals(area)} ${rangeText(interval)}`;
+  }
   const facts: Readonly<Record<string, string>> = {
-    area: `${decimals(area)} ${rangeText(interval)}`,
     left: teams.left.join(' and '),
     open: `${intervals.length - ended.length} of ${intervals.length}`,
     ended: ended.length === 0 ? 'none' : decimals(median(ended.map(({ low, high }) => high / low)), 1),
