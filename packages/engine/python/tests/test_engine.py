@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import itertools
 import json
 import math
 import queue
@@ -15,6 +16,7 @@ import sys
 import threading
 import unittest
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -136,6 +138,18 @@ def slopes(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[n
     """Slopes that depend on a sample's number and place alone."""
     wanted = [np.cos(places * (i + 1)) for i, places in zip(batch.samples, batch.written, strict=True)]
     return np.concatenate(wanted).astype(np.float32), np.full(len(entropies), 0.01, np.float32)
+
+
+def scarce_pad(failing: int) -> Callable[..., torch.Tensor]:
+    """A function that pads tensors, and finds no memory at the call of this number."""
+    pad, calls = torch.nn.functional.pad, itertools.count(1)
+
+    def padded(*args: Any, **more: Any) -> torch.Tensor:
+        if next(calls) == failing:
+            raise MemoryError
+        return pad(*args, **more)
+
+    return padded
 
 
 class Trees(unittest.TestCase):
@@ -657,20 +671,11 @@ class Calls(unittest.TestCase):
         wanted = self.answered(self.two_policies())
         self.assertEqual(set(wanted), {'generated'})
         scarce = torch.OutOfMemoryError('tried to allocate 9 GiB')
-        pad, calls = torch.nn.functional.pad, 0
-
-        def scarce_pad(*args: Any, **more: Any) -> torch.Tensor:
-            nonlocal calls
-            calls += 1
-            if calls == 3:  # some layers of the cache are larger already
-                raise MemoryError
-            return pad(*args, **more)
-
         for fault in (
             mock.patch.object(Sampler, '_decode', side_effect=scarce),
             mock.patch.object(Sampler, '_prefill', side_effect=scarce),
             mock.patch.object(Cache, 'copy', side_effect=scarce),
-            mock.patch('drmas_torch.attention.F.pad', scarce_pad),
+            mock.patch('drmas_torch.attention.F.pad', scarce_pad(3)),  # some layers of the cache are larger already
         ):
             engine = self.two_policies()
             if fault.attribute == 'copy':  # the prompts are known already
@@ -689,19 +694,11 @@ class Calls(unittest.TestCase):
 
     def test_a_publication_without_memory_is_refused_and_the_next_one_succeeds(self) -> None:
         """The bank has 4 places for adapters at first, and needs more for the third version of two policies."""
-        pad, calls = torch.nn.functional.pad, 0
-
-        def scarce_pad(*args: Any, **more: Any) -> torch.Tensor:
-            nonlocal calls
-            calls += 1
-            if calls == 4:  # some matrices of the bank are larger already
-                raise MemoryError
-            return pad(*args, **more)
-
         wanted, engine = self.answered(self.two_policies()), self.two_policies()
         for id in (1, 2):
             engine.call('publish', {'id': id, 'keep': 3}, {})
-        with mock.patch('drmas_torch.adapters.F.pad', scarce_pad), self.assertRaises(MemoryError):
+        pad = scarce_pad(4)  # some matrices of the bank are larger already
+        with mock.patch('drmas_torch.adapters.F.pad', pad), self.assertRaises(MemoryError):
             engine.call('publish', {'id': 1, 'keep': 3}, {})
         engine.call('publish', {'id': 1, 'keep': 3}, {})
         bank = next(iter(engine.shared_samplers.values())).bank
