@@ -14,7 +14,7 @@ export interface Cost {
   readonly isCensored: boolean;
 }
 
-/** What a probe saw of a team. */
+/** Measurements of a team by a probe. */
 interface Seen {
   /** 1 / own share - 1 */
   readonly own: number;
@@ -84,7 +84,7 @@ function seenIn(part: Part, regime: Regime, results: Results): Seen {
   return { own: 1 / share - 1, distance: mean(probes.map(distance)) };
 }
 
-/** What the probes saw of a regime. @throws Error if the part has no such regime */
+/** The measurements of a regime by its probes. @throws Error if the part has no such regime */
 export function seenOf(part: Part, name: string, results: Results): Seen {
   const regime = part.regimes.find((one) => one.id === name);
   if (regime === undefined) throw new Error(`there is no regime ${name} in ${part.id}`);

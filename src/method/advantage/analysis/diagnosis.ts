@@ -67,8 +67,8 @@ export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
 }
 
 /**
- * What such a share cost in the teams of a study, by the rule of research/plans/hint.md, under which no number for a
- * single team is good enough. A test compares it with the results.
+ * The cost of such a share in the teams of a study. The rule of research/plans/hint.md allows no number for a single
+ * team. A test compares the sentence with the results.
  */
 const OBSERVED =
   'In 18 random toy teams with such a share, at rates of 0.001 and 0.003, grpo needed 1.3 times the steps of drmas to learn half of what drmas learns (median; the lowest tenth 1.0 times, and 3 teams did not get there). In 22 others it needed 1.0 times (nine in ten at most 1.3).';

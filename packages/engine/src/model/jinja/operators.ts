@@ -170,7 +170,7 @@ function divided(left: number, right: number): readonly [whole: number, rest: nu
   return [whole - floor > 0.5 ? floor + 1 : floor, rest];
 }
 
-/** @throws Error for exponents of which JavaScript and Python's C library have different powers */
+/** @throws Error for fractions as exponents: JavaScript and Python's C library round such powers differently */
 function floatPower(left: number, right: number, budget: Budget): number {
   if (left === 0 && right < 0) throw new Error('0.0 cannot be raised to a negative power');
   if (left === 0 || left === 1 || right === 0 || right === 1 || !Number.isFinite(left) || !Number.isFinite(right))
