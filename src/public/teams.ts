@@ -40,6 +40,7 @@ export {
   type SolverVerifierOutcome,
   solverVerifier,
 } from '../teams/team/solver-verifier.js';
+export type { SchemaResult, StandardSchema } from '../teams/team/standard-schema.js';
 export {
   type Agents,
   type Ask,

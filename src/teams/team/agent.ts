@@ -2,7 +2,8 @@ import type { Sampling } from '@drmas/engine/contract';
 import { ArgumentError, isObject, issuesText } from '@drmas/engine/errors';
 import { type ToolFormatName, toolFormatNames } from '@drmas/engine/tool-calls';
 import { z } from 'zod';
-import { isStandardSchema, jsonParser, type Parser, schemaProblem, type UsingParser } from './parsers.js';
+import { jsonParser, type Parser, type UsingParser } from './parsers.js';
+import { isStandardSchema, type StandardSchema, schemaProblem } from './standard-schema.js';
 
 /** A role in a team: its system prompt, its parser and its sampling settings. A recipe assigns a model to it. */
 export interface Agent<Value = unknown> {
@@ -23,12 +24,12 @@ export interface AgentSpec<Value> {
   /** The system prompt at the beginning of every conversation of this agent. Default: none. */
   readonly system?: string;
   /**
-   * How the agent's text becomes a value: a parser, or a zod schema. A parser that returns `{ value, penalised: true }`
-   * gives the team a value and makes the turn invalid, so that its penalty counts. With `penalised: false` any value,
-   * `null` too, is valid. With a schema, the text (or its only fenced block) must be JSON that the schema accepts.
+   * How the agent's text becomes a value: a parser, or a schema of zod or of another library of Standard Schema. A
+   * parser that returns `{ value, penalised: true }` gives the team a value and makes the turn invalid, so that its
+   * penalty counts. With `penalised: false` any value, `null` too, is valid. With a schema, the text (or its only fenced block) must be JSON that the schema accepts.
    * Default: the whole text, which is never invalid.
    */
-  readonly parse?: UsingParser<Value> | z.ZodType<Value>;
+  readonly parse?: UsingParser<Value> | StandardSchema<Value>;
   /**
    * Sampling settings for the agent's responses. A recipe can override them. Default: temperature 1, topP 1, topK 0,
    * maxTokens 256.
@@ -45,8 +46,11 @@ const specSchema = z.strictObject({
   parse: z
     .unknown()
     .superRefine((value, context) => {
-      if (value === undefined || (typeof value === 'function' && !isStandardSchema(value))) return;
-      const message = schemaProblem(value)?.replace(/^expected a zod schema/, 'expected a function or a zod schema');
+      if (value === undefined || typeof value === 'function') return;
+      const message = schemaProblem(value)?.replace(
+        /^expected a schema of zod,/,
+        'expected a function, a schema of zod,',
+      );
       if (message !== undefined) context.addIssue({ code: 'custom', message });
     })
     .optional(),
@@ -69,7 +73,7 @@ const wholeText: Parser<string> = (text) => text;
 export const judgesTexts = ({ parse }: Pick<Agent, 'parse'>): boolean => parse !== wholeText;
 
 function parserOf(parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<unknown> {
-  if (typeof parse === 'function') return parse;
+  if (!isStandardSchema(parse)) return parse;
   const read = jsonParser(parse);
   return (text) => {
     const value = read(text);
@@ -92,6 +96,13 @@ function parserOf(parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<u
  */
 export function agent(spec?: AgentSpec<string> & { readonly parse?: never; readonly tools?: undefined }): Agent<string>;
 export function agent(spec: AgentSpec<string> & { readonly parse?: never }): Agent<string | undefined>;
+// Schemas of ArkType can be called, so they would pass for parsers that return errors.
+export function agent<Value>(
+  spec: Omit<AgentSpec<Value>, 'parse'> & { readonly parse: StandardSchema<Value>; readonly tools?: undefined },
+): Agent<Value>;
+export function agent<Value>(
+  spec: Omit<AgentSpec<Value>, 'parse'> & { readonly parse: StandardSchema<Value> },
+): Agent<Value | undefined>;
 export function agent<Value>(spec: AgentSpec<Value> & { readonly tools?: undefined }): Agent<Value>;
 export function agent<Value>(spec: AgentSpec<Value>): Agent<Value | undefined>;
 export function agent(spec: AgentSpec<unknown> = {}): Agent {

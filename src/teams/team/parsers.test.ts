@@ -1,3 +1,4 @@
+import { ArgumentError, isObject } from '@drmas/engine/errors';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -5,6 +6,7 @@ import * as mini from 'zod/mini';
 import { golden } from '../../../test/goldens.js';
 import { agent } from './agent.js';
 import { boxed, integer, jsonParser, oneOf, tagged } from './parsers.js';
+import type { StandardSchema } from './standard-schema.js';
 import { defineTeam } from './team.js';
 
 describe('oneOf', () => {
@@ -130,17 +132,60 @@ describe('a schema as a parser', () => {
   });
 });
 
-describe('a value that is not a schema of zod 4', () => {
-  // The field that zod 3 puts into each of its schemas.
+describe('a schema of another library that follows Standard Schema', () => {
+  type Answer = { value: { n: number } } | { issues: { message: string; path?: (string | { key: string })[] }[] };
+  const standard = (validate: (value: unknown) => Answer | Promise<Answer>) =>
+    ({ '~standard': { version: 1, vendor: 'other', validate } }) as const;
+  const wrong = (path: string | { key: string }) => ({ issues: [{ message: 'no number', path: [path] }] });
+  const check = (value: unknown): Answer => {
+    const n: unknown = isObject(value) ? value.n : undefined;
+    return typeof n === 'number' ? { value: { n: n + 1 } } : wrong({ key: 'n' });
+  };
+  const teamOf = (task: StandardSchema<{ n: number }>) =>
+    defineTeam({ task, agents: { a: agent() }, play: async () => 1, reward: () => 1 });
+
+  it.each([
+    ['an object', standard(check)],
+    // Schemas of ArkType are functions, but no parsers: called with a text and a context, they throw.
+    ['a function', Object.assign(() => expect.fail(), standard(check))],
+  ])('reads texts and checks tasks: %s', (_, schema) => {
+    const { parse } = agent({ parse: schema });
+    expect(['{"n": 1}', '```json\n{"n": 2}\n```', '{"n": "1"}', 'n'].map((text) => parse(text))).toEqual([
+      { n: 2 },
+      { n: 3 },
+      undefined,
+      undefined,
+    ]);
+    const { task } = teamOf(schema);
+    expect(task.parse({ n: 1 })).toEqual({ n: 2 });
+    expect(task.safeParse({}).error?.issues).toEqual([expect.objectContaining({ message: 'no number', path: ['n'] })]);
+  });
+
+  it('reads texts and checks tasks: zod/mini', () => {
+    const schema = mini.object({ n: mini.number() });
+    expect(agent({ parse: schema }).parse('{"n": 1}')).toEqual({ n: 1 });
+    expect(teamOf(schema).task.safeParse({ n: '1' }).error?.issues).toMatchObject([{ path: ['n'] }]);
+  });
+
+  it('is refused if it checks asynchronously', () => {
+    const slow = standard(async (value) => check(value));
+    expect(() => agent({ parse: slow }).parse('{"n": 1}')).toThrow('the schema of other checks asynchronously');
+    expect(() => teamOf(slow).task.safeParse({ n: 1 })).toThrow(ArgumentError);
+  });
+});
+
+describe('a value that is not a schema', () => {
+  // The field that zod 3 puts into each of its schemas, which follow Standard Schema from 3.24 on.
   const old = { _def: { typeName: 'ZodObject' }, parse: () => 1, safeParse: () => 1 };
   it.each([
     ['zod 3', old, /got one of zod 3: npm install zod@4/],
-    // Schemas of ArkType are functions, but no parsers: called with a text and a context, they throw.
-    ['ArkType', Object.assign(() => 1, { '~standard': { vendor: 'arktype' } }), /zod schema, got one of arktype/],
-    ['Valibot', { '~standard': { vendor: 'valibot' } }, /expected a (function or a )?zod schema, got one of valibot/],
-    ['zod/mini', mini.object({ a: mini.number() }), /expected a schema of 'zod', got one of 'zod\/mini'/],
-    ['an object', {}, /expected a (function or a )?zod schema/],
-    ['nothing', null, /expected a (function or a )?zod schema/],
+    [
+      'a schema that only types values',
+      { '~standard': { version: 1, vendor: 'other' } },
+      /a schema of zod, or of anot/,
+    ],
+    ['an object', {}, /expected a (function, a )?schema of zod, or of another library that follows Standard Schema/],
+    ['nothing', null, /expected a (function, a )?schema of zod/],
   ])('is refused with the reason: %s', (_, schema, message) => {
     expect(() => agent({ parse: schema as never })).toThrow(message);
     expect(() =>

@@ -1,7 +1,7 @@
-import { ArgumentError, isObject } from '@drmas/engine/errors';
+import { ArgumentError } from '@drmas/engine/errors';
 import { withoutThinking } from '@drmas/engine/tool-calls';
-import { z } from 'zod';
 import { extractBoxed } from '../tasks/grading/boxed.js';
+import { asZod, type StandardSchema } from './standard-schema.js';
 
 /**
  * A function from an agent's text (without its stop token) to a value; `undefined` when the text is invalid. So are
@@ -88,20 +88,6 @@ export const integer: Parser<number> = (text) => {
   return Number.isSafeInteger(value) ? value : undefined;
 };
 
-/** Whether a value is a schema of any library that follows Standard Schema. Schemas of ArkType are functions. */
-export const isStandardSchema = (value: unknown): value is { readonly '~standard': { readonly vendor?: unknown } } =>
-  (isObject(value) || typeof value === 'function') && '~standard' in value && isObject(value['~standard']);
-
-export function schemaProblem(value: unknown): string | undefined {
-  if (value instanceof z.ZodType) return undefined;
-  const inside = isObject(value) && '_def' in value ? value._def : undefined;
-  if (isObject(inside) && 'typeName' in inside)
-    return 'expected a schema of zod 4, got one of zod 3: npm install zod@4 (or import { z } from "zod/v4")';
-  const vendor = isStandardSchema(value) ? value['~standard'].vendor : undefined;
-  if (vendor === 'zod') return "expected a schema of 'zod', got one of 'zod/mini'";
-  return `expected a zod schema${typeof vendor === 'string' ? `, got one of ${vendor}` : ''}`;
-}
-
 /** A fence of three backquotes: the language that it names, and the text in it. */
 const FENCE = /^```([^`\n]*)\n([\s\S]*?)\n?```[ \t]*$/gm;
 
@@ -109,7 +95,8 @@ const FENCE = /^```([^`\n]*)\n([\s\S]*?)\n?```[ \t]*$/gm;
  * The JSON value of a reply if the schema accepts it. The reply after the model's thinking must be only JSON, or have
  * exactly one fenced block with JSON. Nothing is repaired: text that does not parse or does not fit is invalid.
  */
-export function jsonParser<Value>(schema: z.ZodType<Value>): Parser<Value> {
+export function jsonParser<Value>(schema: StandardSchema<Value>): Parser<Value> {
+  const checker = asZod(schema);
   return (text) => {
     const { rest } = withoutThinking(text);
     const fences = [...rest.matchAll(FENCE)].filter(([, language = '']) => /^(json)?$/i.test(language.trim()));
@@ -120,7 +107,7 @@ export function jsonParser<Value>(schema: z.ZodType<Value>): Parser<Value> {
     } catch {
       return undefined;
     }
-    const checked = schema.safeParse(value);
+    const checked = checker.safeParse(value);
     return checked.success ? checked.data : undefined;
   };
 }

@@ -1,8 +1,10 @@
 import { assistant, toolResult, user } from '@drmas/engine/nouns';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import { agent } from './agent.js';
+import * as mini from 'zod/mini';
+import { type Agent, agent } from './agent.js';
 import { boxed, integer, oneOf } from './parsers.js';
+import type { StandardSchema } from './standard-schema.js';
 import { defineTeam, type Reply, type Team } from './team.js';
 
 const task = z.object({ question: z.string(), answer: z.string(), level: z.number().default(1) });
@@ -64,6 +66,26 @@ describe('the types of a team', () => {
         agent({ tools: 'smoke signals' });
       },
       reward: () => 0,
+    });
+  });
+
+  it('come from schemas of other libraries, also if these can be called', () => {
+    type Other = StandardSchema<{ n: number }>;
+    const [other, callable] = [{} as Other, {} as Other & ((data: unknown) => { n: number } | Error)];
+    expectTypeOf(agent({ parse: other })).toEqualTypeOf<Agent<{ n: number }>>();
+    expectTypeOf(agent({ parse: callable })).toEqualTypeOf<Agent<{ n: number }>>();
+    expectTypeOf(agent({ parse: callable, tools: 'plain' })).toEqualTypeOf<Agent<{ n: number } | undefined>>();
+    defineTeam({
+      task: callable,
+      agents: { counter: agent({ parse: mini.object({ n: mini.number() }) }) },
+      play: async ({ task, agents: { counter } }) => {
+        expectTypeOf(task).toEqualTypeOf<{ n: number }>();
+        return (await counter('how many?')).value;
+      },
+      reward: ({ outcome }) => {
+        expectTypeOf(outcome).toEqualTypeOf<{ n: number } | undefined>();
+        return 0;
+      },
     });
   });
 

@@ -13,7 +13,7 @@ describe('defineTeam', () => {
   });
 
   it.each([
-    ['a task that is not a schema', { task: { n: 1 } }, 'task: expected a zod schema'],
+    ['a task that is not a schema', { task: { n: 1 } }, 'task: expected a schema of zod'],
     ['no agents', { agents: {} }, 'agents: expected at least one agent'],
     ['an invalid agent', { agents: { a: { system: 'x' } } }, 'agents.a'],
     ['an invalid name', { agents: { 'a/b': agent() } }, 'expected names that begin with a letter'],

@@ -4,7 +4,7 @@ import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolCh
 import { z } from 'zod';
 import type { Agent } from './agent.js';
 import type { AgentWays, EpisodeWays, GatewayConnection } from './agent-adapters.js';
-import { schemaProblem } from './parsers.js';
+import { asZod, type StandardSchema, schemaProblem } from './standard-schema.js';
 
 /** The agents of a team by name. */
 export type Agents = Readonly<Record<string, Agent>>;
@@ -208,7 +208,7 @@ export interface TeamDefinition<
   /** The team's name in logs and reports. Default 'team'. */
   readonly name?: string;
   /** The schema of a task's data: it types them here and checks them before a run. */
-  readonly task: z.ZodType<Data>;
+  readonly task: StandardSchema<Data>;
   /** The agents by name, each made by `agent`. */
   readonly agents: A;
   /**
@@ -319,5 +319,6 @@ export function defineTeam<
   const checked = definitionSchema.safeParse(definition);
   if (!checked.success) throw new ArgumentError(`defineTeam(...): ${issuesText(checked.error.issues)}`);
   // A recipe may change the values of limits, but not their names, so `play` finds each limit that it declares.
-  return { ...(definition as unknown as Team<Data, A, Outcome>), name: definition.name ?? 'team' };
+  const { name = 'team', task } = definition;
+  return { ...(definition as unknown as Team<Data, A, Outcome>), name, task: asZod(task) };
 }
