@@ -44,7 +44,6 @@ const needed: readonly (readonly [RegExp, ...(readonly string[])])[] = [
   [/chedule\.type/, 'policies.first.warmupSteps=0'],
   [/entropySchedule/, 'policies.first.entropyCoefficient=0.5'],
   [/first\.kl\./, 'policies.first.kl.coefficient=0.3', 'policies.first.kl.kind=k1', 'policies.first.epochs=2'],
-  [/kl\.kind/, 'policies.first.kl.in=reward'],
   [
     /controller\.type/,
     'policies.first.kl.controller={"type":"adaptive","target":0.001,"horizon":2}',

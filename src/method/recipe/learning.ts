@@ -46,7 +46,7 @@ const controllerSchema = z.discriminatedUnion('type', [
   }),
 ]);
 
-export const klSchema = z.strictObject({
+const klObject = z.strictObject({
   in: z
     .enum(['loss', 'reward', 'advantage'])
     .default('loss')
@@ -56,11 +56,12 @@ export const klSchema = z.strictObject({
     ),
   kind: z
     .enum(['k1', 'k2', 'k3', 'abs'])
-    .default('k3')
+    .optional()
     .describe(
       'The estimate of the KL at a sampled token, with d = log-prob minus the log-prob of the reference: ' +
-        '`k1` = d, `k2` = d^2 / 2, `k3` = exp(-d) + d - 1 (at most 10), `abs` = |d|. In the loss `k1` has no ' +
-        'effect on average.',
+        '`k1` = d, `k2` = d^2 / 2, `k3` = exp(-d) + d - 1 (at most 10), `abs` = |d|. Default: `k3` in the loss, else ' +
+        '`k1`. In the loss `k1` has no effect on average; in the reward and the advantage the others do not lead to ' +
+        'the reference.',
     ),
   coefficient: positive.describe('The factor of the KL.'),
   controller: controllerSchema
@@ -73,6 +74,12 @@ export const klSchema = z.strictObject({
         'on disk (`checkpoint`), or another policy of the run at the start of the step (`policy`).',
     ),
 });
+
+export const klSchema = klObject.transform(({ in: place, kind = place === 'loss' ? 'k3' : 'k1', ...others }) => ({
+  in: place,
+  kind,
+  ...others,
+}));
 
 export type KlSettings = z.output<typeof klSchema>;
 

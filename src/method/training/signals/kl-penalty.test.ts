@@ -1,3 +1,5 @@
+import { klEstimator } from '@drmas/engine/internal/loss/kl';
+import type { KlKind } from '@drmas/engine/loss';
 import type { Turn } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -106,13 +108,13 @@ describe('an adaptive coefficient', () => {
   });
 });
 
-describe('distillation from a teacher', () => {
-  /** Log-probs of all tokens. */
-  const logprobsOf = (logits: readonly number[]) => {
-    const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
-    return logits.map((logit) => logit - norm);
-  };
+/** Log-probs of all tokens. */
+const logprobsOf = (logits: readonly number[]) => {
+  const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+  return logits.map((logit) => logit - norm);
+};
 
+describe('distillation from a teacher', () => {
   it('is the policy gradient of the reverse KL, in expectation over the tokens', () => {
     const logits = fc.array(fc.double({ min: -3, max: 3, noNaN: true }), { minLength: 5, maxLength: 5 });
     fc.assert(
@@ -164,11 +166,47 @@ describe('distillation from a teacher', () => {
     expect(of(1)).toEqual([[1, -1.5], -0.5]);
     expect(of(0)).toEqual([[0.5, -2], -0]);
   });
+});
 
-  it('needs the reverse KL', () => {
-    const { policies, advantage } = tinyRecipe({ policies: { solver: { kl: { coefficient: 1, in: 'advantage' } } } });
-    const settings = { estimator: openEstimator(advantage), policies };
-    const wrong = [...(referenceKl.checks?.(settings, {} as never) ?? [])].filter(({ test }) => !test);
-    expect(wrong).toEqual([expect.objectContaining({ path: 'policies.solver.kl.kind' })]);
+describe('the KL in each place', () => {
+  const places = ['loss', 'reward', 'advantage'] as const;
+  const kinds: readonly (KlKind | undefined)[] = [undefined, 'k1', 'k2', 'k3', 'abs'];
+  const settingsOf = (place: (typeof places)[number], kind?: KlKind) => {
+    const { policies, advantage } = tinyRecipe({ policies: { solver: { kl: { coefficient: 1, in: place, kind } } } });
+    const checked = [...(referenceKl.checks?.({ estimator: openEstimator(advantage), policies }, {} as never) ?? [])];
+    return { kind: policies.solver?.kl?.kind, refused: checked.filter(({ test }) => !test).map(({ path }) => path) };
+  };
+
+  /** The mean step of an update without other rewards, by the gradient of the log-probs of the sampled tokens. */
+  const stepOf = (
+    place: (typeof places)[number],
+    kind: KlKind,
+    logits: readonly number[],
+    others: readonly number[],
+  ) => {
+    const logprobs = logprobsOf(logits);
+    const { value, derivative } = klEstimator(kind);
+    const weights = logprobs.map((logprob, a) => (place === 'loss' ? derivative : value)(logprob - (others[a] ?? 0)));
+    const p = logprobs.map(Math.exp);
+    return p.map((pi, i) => -weights.reduce((sum, w, a) => sum + (p[a] ?? 0) * w * (Number(a === i) - pi), 0));
+  };
+  const klBetween = (logits: readonly number[], others: readonly number[]) =>
+    logprobsOf(logits).reduce((sum, logprob, a) => sum + Math.exp(logprob) * (logprob - (others[a] ?? 0)), 0);
+
+  const every = places.flatMap((place) => kinds.map((kind) => ({ place, kind })));
+  it.each(every)('leads to the reference, or is refused: in the $place, kind $kind', ({ place, kind }) => {
+    const settings = settingsOf(place, kind);
+    const used = settings.kind as KlKind;
+    const others = logprobsOf([0, 0.5, -0.5, 1, 0]);
+    let logits: readonly number[] = [3, 0, 0.5, 0, -1];
+    const before = klBetween(logits, others);
+    for (let n = 0; n < 2000; n++) {
+      const step = stepOf(place, used, logits, others);
+      logits = logits.map((logit, i) => logit + 0.05 * (step[i] ?? 0));
+    }
+    const leads = klBetween(logits, others) < 0.1 * before;
+    if (place === 'loss') expect([used === 'k1' || leads, settings.refused]).toEqual([true, []]);
+    else expect(settings.refused).toEqual(leads ? [] : ['policies.solver.kl.kind']);
+    if (kind === undefined) expect([used, leads]).toEqual([place === 'loss' ? 'k3' : 'k1', true]);
   });
 });

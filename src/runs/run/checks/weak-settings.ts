@@ -74,6 +74,14 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         ? []
         : [`'${type}' needs no critic, so policies.${name}.critic has no effect`],
     ),
+    ...Object.entries(policies).flatMap(([name, { kl }]) =>
+      kl?.in === 'loss' && kl.kind === 'k1'
+        ? [
+            `the average gradient of 'k1' is 0 in the loss, so policies.${name}.kl does not hold the policy near its ` +
+              'reference: choose another kind, or kl.in=reward',
+          ]
+        : [],
+    ),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
