@@ -43,6 +43,41 @@ describe.each([
   });
 });
 
+describe('text of bytes beside words, as Llama 2 and Gemma write it', () => {
+  const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
+  const decoders = [{ type: 'ByteFallback' }, { type: 'Fuse' }];
+  const vocab = Object.fromEntries([...bytes, 'one', ' two'].map((token, id) => [token, id]));
+  const tokenizer = createTokenizer({
+    type: 'huggingface',
+    tokenizer: { model: { type: 'BPE', vocab, merges: [] }, decoder: { type: 'Sequence', decoders } },
+    config: {},
+  });
+  const streamed = (tokens: readonly number[]) => {
+    const stream = new TextStream(tokenizer);
+    return tokens.map((token) => stream.push([token])).join('') + stream.end();
+  };
+
+  it('is the whole text if the bytes are characters', () => {
+    const word = fc.constantFrom([256], [257], ...['é', '😀', '漢'].map((text) => [...new TextEncoder().encode(text)]));
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 12 }), (words) => {
+        expect(streamed(words.flat())).toBe(tokenizer.decode(words.flat()));
+      }),
+    );
+  });
+
+  it('loses no word, whatever the bytes', () => {
+    const token = fc.oneof(fc.integer({ min: 0x80, max: 257 }), fc.constantFrom(0xf0, 0x9f, 0x98, 0x80));
+    const wordsIn = (text: string) => text.match(/ two|one/g);
+    fc.assert(
+      fc.property(fc.array(token, { maxLength: 30 }), (tokens) => {
+        expect(wordsIn(streamed(tokens))).toEqual(wordsIn(tokenizer.decode(tokens)));
+      }),
+    );
+    expect(streamed([0xf0, 0x9f, 0x98, 0x80, 0xf0, 0x9f, 256, 257])).toBe('😀\ufffd\ufffdone two');
+  });
+});
+
 describe('text of bytes', () => {
   const tokenizer = bytesTokenizer();
 

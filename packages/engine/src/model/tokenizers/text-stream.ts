@@ -13,7 +13,6 @@ export class TextStream {
   /** The first token of the last piece, and the first after it. */
   #from = 0;
   #to = 0;
-  #given = '';
 
   constructor(tokenizer: Pick<Tokenizer, 'decode' | 'stopTokens'>) {
     this.#tokenizer = tokenizer;
@@ -22,18 +21,13 @@ export class TextStream {
   /** The text that the tokens add as far as it is certain; a token that ends a text adds none. */
   push(tokens: readonly number[]): string {
     this.#tokens.push(...tokens.filter((token) => !this.#tokenizer.stopTokens.includes(token)));
-    const before = this.#tokenizer.decode(this.#tokens.slice(this.#from, this.#to));
-    const now = this.#tokenizer.decode(this.#tokens.slice(this.#from));
-    if (now.endsWith(INCOMPLETE) || !now.startsWith(before) || now === before) return '';
-    this.#from = this.#to;
-    this.#to = this.#tokens.length;
-    return this.#give(now.slice(before.length));
+    const added = this.#added();
+    return added.endsWith(INCOMPLETE) ? '' : this.#give(added);
   }
 
   /** The rest of the text once no token comes any more. */
   end(): string {
-    const { text } = this;
-    return this.#give(text.startsWith(this.#given) ? text.slice(this.#given.length) : '');
+    return this.#give(this.#added());
   }
 
   /** The text of all tokens so far. */
@@ -41,8 +35,20 @@ export class TextStream {
     return this.#tokenizer.decode(this.#tokens);
   }
 
+  /**
+   * The text of the tokens after the last piece. Decoders of single bytes write a whole run of bytes otherwise if one of
+   * them is wrong, also characters that were given already. The tokens are then decoded alone.
+   */
+  #added(): string {
+    const before = this.#tokenizer.decode(this.#tokens.slice(this.#from, this.#to));
+    const now = this.#tokenizer.decode(this.#tokens.slice(this.#from));
+    return now.startsWith(before) ? now.slice(before.length) : this.#tokenizer.decode(this.#tokens.slice(this.#to));
+  }
+
   #give(piece: string): string {
-    this.#given += piece;
+    if (piece === '') return '';
+    this.#from = this.#to;
+    this.#to = this.#tokens.length;
     return piece;
   }
 }
