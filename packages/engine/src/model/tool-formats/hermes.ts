@@ -1,4 +1,5 @@
 import { callOfJson, jsonOfCall, jsonOpening } from './json-call.js';
+import { endOfJson } from './json-object.js';
 import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
 import type { ToolFormat } from './tool-format.js';
 
@@ -6,7 +7,13 @@ import type { ToolFormat } from './tool-format.js';
 export const hermes: ToolFormat = {
   families: 'Hermes 2 Pro and 3, Qwen2.5, Qwen3, QwQ',
   isOf: (template) => /<tool_call>(\\n|\s)*\{\\?"name\\?"/.test(template),
-  read: (text) => callsInBlocks(text, (block) => callOfJson(block, ['arguments'])),
+  read: (text) => callsInBlocks(text, callAt),
   write: (response) => blocksOf(response, (call) => jsonOfCall(call, 'arguments')),
   opening: (name) => blockOpening(jsonOpening(name, 'arguments')),
 };
+
+function callAt(text: string, start: number) {
+  const end = text.charAt(start) === '{' ? endOfJson(text, start) : undefined;
+  const call = end === undefined ? undefined : callOfJson(text.slice(start, end), ['arguments']);
+  return end === undefined || call === undefined ? undefined : { call, end };
+}

@@ -38,7 +38,8 @@ export function jsonMembers(text: string): Map<string, string> | undefined {
   }
 }
 
-function skipSpace(text: string, at: number): number {
+/** The place of the next character that is no white space. */
+export function skipSpace(text: string, at: number): number {
   while (/\s/.test(text.charAt(at))) at++;
   return at;
 }

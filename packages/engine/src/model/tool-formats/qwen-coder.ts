@@ -1,12 +1,15 @@
 import { isObject, ownValue } from '../../errors.js';
-import type { JsonSchema, Tool } from '../../nouns.js';
+import type { Tool } from '../../nouns.js';
 import { exactMembers, exactText, objectText } from './exact-arguments.js';
 import { propertiesOf } from './schema-properties.js';
-import { blockOpening, blocksOf, callsInBlocks } from './tagged-blocks.js';
+import { blockOpening, blocksOf, type CallAt, callsInBlocks } from './tagged-blocks.js';
 import type { ToolFormat, WrittenCall } from './tool-format.js';
 
-const FUNCTION = /^<function=([^>\n]+)>([\s\S]*)<\/function>$/;
-const PARAMETER = /\s*<parameter=([^>\n]+)>\n?([\s\S]*?)\n?<\/parameter>\s*/y;
+const FUNCTION = /<function=([^>\n]+)>/y;
+/** The format escapes nothing. A tag inside a value differs from the one that ends it by the text that follows. */
+const PARAMETER =
+  /\s*<parameter=([^>\n]+)>\n?([\s\S]*?)\n?<\/parameter>(?=\s*(?:<parameter=|<\/function>\s*<\/tool_call>\s*(?:<tool_call>|$)))/y;
+const END = /\s*<\/function>/y;
 
 /**
  * `<tool_call><function=name><parameter=name>value</parameter>...</function></tool_call>`. A value is a text if the
@@ -15,29 +18,29 @@ const PARAMETER = /\s*<parameter=([^>\n]+)>\n?([\s\S]*?)\n?<\/parameter>\s*/y;
 export const qwenCoder: ToolFormat = {
   families: 'Qwen3-Coder',
   isOf: (template) => template.includes('<function='),
-  read: (text, tools) => callsInBlocks(text, (block) => callOfBlock(block, tools)),
+  read: (text, tools) => callsInBlocks(text, callAt(tools)),
   write: (response) => blocksOf(response, blockOfCall),
   opening: (name) => blockOpening(name === undefined ? '<function=' : `<function=${name}>\n`),
 };
 
-function callOfBlock(block: string, tools: readonly Tool[]): WrittenCall | undefined {
-  const [, name = '', body = ''] = FUNCTION.exec(block) ?? [];
-  const tool = tools.find((each) => each.name === name);
-  const values = tool && valuesIn(body, tool.parameters);
-  return values && { name, arguments: objectText(values) };
-}
-
-function valuesIn(body: string, schema: JsonSchema): Map<string, string> | undefined {
-  const properties = propertiesOf(schema);
-  const entries = new Map<string, string>();
-  let at = 0;
-  for (PARAMETER.lastIndex = 0; at < body.trimEnd().length; at = PARAMETER.lastIndex) {
-    const [, name = '', text = ''] = PARAMETER.exec(body) ?? [];
-    const value = parameterValue(text, ownValue(properties, name));
-    if (name === '' || entries.has(name) || value === undefined) return undefined;
-    entries.set(name, value);
-  }
-  return entries;
+function callAt(tools: readonly Tool[]): CallAt {
+  return (text, start) => {
+    FUNCTION.lastIndex = start;
+    const name = FUNCTION.exec(text)?.[1];
+    const tool = tools.find((each) => each.name === name);
+    if (name === undefined || tool === undefined) return undefined;
+    const properties = propertiesOf(tool.parameters);
+    const values = new Map<string, string>();
+    for (let at = FUNCTION.lastIndex; ; at = PARAMETER.lastIndex) {
+      END.lastIndex = at;
+      if (END.test(text)) return { call: { name, arguments: objectText(values) }, end: END.lastIndex };
+      PARAMETER.lastIndex = at;
+      const [, key = '', written = ''] = PARAMETER.exec(text) ?? [];
+      const value = parameterValue(written, ownValue(properties, key));
+      if (key === '' || values.has(key) || value === undefined) return undefined;
+      values.set(key, value);
+    }
+  };
 }
 
 function parameterValue(text: string, schema: unknown): string | undefined {

@@ -1,27 +1,29 @@
+import { skipSpace } from './json-object.js';
 import type { TextWithCalls, WrittenCall } from './tool-format.js';
 
 const [OPEN, CLOSE] = ['<tool_call>', '</tool_call>'];
 
+/** The call that begins at a place, and the place behind it; undefined if it cannot be read. */
+export type CallAt = (text: string, start: number) => { readonly call: WrittenCall; readonly end: number } | undefined;
+
+const CLOSING = /\s*<\/tool_call>\s*/y;
+
 /**
  * Takes the calls out of a response that has each between `<tool_call>` and `</tool_call>`: the content comes before
- * the first, and nothing but white space follows.
+ * the first, and nothing but white space follows. The tags may also stand in the values of a call.
  */
-export function callsInBlocks(
-  text: string,
-  read: (block: string) => WrittenCall | undefined,
-): TextWithCalls | undefined {
-  const [content = '', ...blocks] = text.split(OPEN);
-  const calls = blocks.map((block) => {
-    const [inner = '', after] = splitOnce(block, CLOSE);
-    return after?.trim() === '' ? read(inner.trim()) : undefined;
-  });
-  if (calls.includes(undefined)) return undefined;
-  return { content: blocks.length === 0 ? text : content.trimEnd(), calls: calls.filter((call) => call !== undefined) };
-}
-
-function splitOnce(text: string, by: string): [string, string | undefined] {
-  const at = text.indexOf(by);
-  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + by.length)];
+export function callsInBlocks(text: string, callAt: CallAt): TextWithCalls | undefined {
+  const begin = text.indexOf(OPEN);
+  if (begin < 0) return { content: text, calls: [] };
+  const calls: WrittenCall[] = [];
+  for (let at = begin; at < text.length; at = CLOSING.lastIndex) {
+    if (!text.startsWith(OPEN, at)) return undefined;
+    const found = callAt(text, skipSpace(text, at + OPEN.length));
+    CLOSING.lastIndex = found?.end ?? text.length;
+    if (found === undefined || !CLOSING.test(text)) return undefined;
+    calls.push(found.call);
+  }
+  return { content: text.slice(0, begin).trimEnd(), calls };
 }
 
 export function blocksOf({ content, calls }: TextWithCalls, write: (call: WrittenCall) => string): string {

@@ -54,6 +54,31 @@ describe.each(toolFormatNames)('the format %s', (name) => {
     );
   });
 
+  it('reads values that hold the marks of its own and of other formats', () => {
+    const marks = toolFormatNames.flatMap((each) => {
+      const format = toolFormat(each);
+      const text = format.write({ content: '', calls: [{ name: 'look-up', arguments: '{"id":"a"}' }] }, tools);
+      return [format.opening(undefined), text, ...(text.match(/<[^>]+>|\[[A-Z_]+\]/g) ?? [])];
+    });
+    const part = fc.oneof(fc.constantFrom(...marks), words, fc.constantFrom('{', '}', '"', '\\', ';', '\n'));
+    const text = fc
+      .array(part, { maxLength: 5 })
+      .map((parts) => parts.join(''))
+      // XML has no sign for such a text.
+      .filter((each) => !/<\/parameter>\s*(<parameter=|<\/function>\s*<\/tool_call>\s*(<tool_call>|$))/.test(each));
+    fc.assert(
+      fc.property(text, text, words, (id, query, content) => {
+        const list = [
+          { name: 'look-up', arguments: JSON.stringify({ id }) },
+          { name: 'search', arguments: JSON.stringify({ query, limit: 1 }) },
+        ];
+        expect(parsed(callsIn(format.write({ content, calls: list }, tools), name, tools)?.calls)).toEqual(
+          parsed(list),
+        );
+      }),
+    );
+  });
+
   it('keeps the digits of numbers', () => {
     const written = '{"query":"a","limit":12345678901234567891,"where":{"x":1.0,"y":[1e-7,2]}}';
     const text = format.write({ content: '', calls: [{ name: 'search', arguments: written }] }, tools);
