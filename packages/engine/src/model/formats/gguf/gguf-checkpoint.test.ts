@@ -123,6 +123,19 @@ describe('a GGUF file', () => {
     expect(tokenizer.encode('ab12')).toEqual([2, 4, 5]);
   });
 
+  it.each([
+    ['smaug-bpe', 'llama-bpe'], // all files of SmolLM3
+    ['falcon3', 'llama-bpe'],
+    ['mellum', 'gpt-2'],
+  ])('splits texts named %s as %s', async (name, known) => {
+    const tokenizers = [name, known].map(async (pre) => {
+      const { tokenizer } = await open(await fileWith({ 'tokenizer.ggml.pre': text(pre) }));
+      return { ...(tokenizer.toJSON() as object) };
+    });
+    const [one, other] = await Promise.all(tokenizers);
+    expect(one).toEqual(other);
+  });
+
   it('may have tokens of type unused twice', async () => {
     const tokens = { type: 'strings', value: ['a', 'b', 'ab', '<|im_end|>', '[PAD]', '[PAD]'] } as const;
     const types = { type: 'int32s', value: [1, 1, 1, 3, 5, 5] } as const;

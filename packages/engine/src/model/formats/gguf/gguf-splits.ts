@@ -34,12 +34,20 @@ const digitsApart = {
 const llama: Splitter = { normalizer: null, pre_tokenizer: byPattern(LLAMA), ignoreMerges: true };
 const qwen: Splitter = { normalizer: { type: 'NFC' }, pre_tokenizer: byPattern(QWEN), ignoreMerges: false };
 
+const gpt2: Splitter = { normalizer: null, pre_tokenizer: byteLevel(true), ignoreMerges: false };
+
 const SPLITTERS: ReadonlyMap<string, Splitter> = new Map([
-  ['gpt-2', { normalizer: null, pre_tokenizer: byteLevel(true), ignoreMerges: false }],
+  ['gpt-2', gpt2],
+  ['mellum', gpt2],
+  ['a.x-4.0', gpt2],
   ['smollm', { normalizer: null, pre_tokenizer: digitsApart, ignoreMerges: false }],
   ['llama-bpe', llama],
   ['llama3', llama],
   ['llama-v3', llama],
+  ['smaug-bpe', llama], // Llama 3's vocabulary without a token at the beginning, as SmolLM3 has it
+  ['falcon3', llama],
+  ['pixtral', llama],
+  ['midm-2.0', llama],
   ['qwen2', qwen],
   ['deepseek-r1-qwen', qwen],
 ]);
