@@ -6,7 +6,7 @@ import { CheckpointError } from '../../base/core/errors.js';
 import { user } from '../../base/core/message.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
 import { openModelDirectory, writeModelDirectory } from './hugging-face-directory.js';
-import { readTensor } from './safetensors.js';
+import { readTensor, type StoredTensor } from './safetensors.js';
 import type { NamedTensor } from './tensor.js';
 import { expectedTensors } from './tensor-names.js';
 import { readTokenizer, writeTokenizer } from './tokenizer-files.js';
@@ -100,14 +100,39 @@ describe('a model directory of ours', () => {
         'm/model.safetensors',
         safetensorsBytes([...tensors, { name, shape: [1], data: Float32Array.of(1) }]),
       );
-    extra('lm_head.weight');
-    expect((await read()).tensors.has('lm_head.weight')).toBe(false);
     extra('model.layers.0.self_attn.rotary_emb.inv_freq');
     expect((await read()).tensors.size).toBe(tensors.length);
     extra('model.layers.0.self_attn.q_proj.bias');
     await expect(read()).rejects.toThrow(
       'tensor "model.layers.0.self_attn.q_proj.bias" has no place in this llama model',
     );
+  });
+
+  it.each(['in one file', 'in shards'])('takes a tied output only as its embedding, %s', async (place) => {
+    const content = await written();
+    const embedding = 'model.embed_tokens.weight';
+    const [first] = tensors.filter(({ name }) => name === embedding) as [NamedTensor];
+    const others = tensors.filter(({ name }) => name !== embedding);
+    const read = async (stored: readonly NamedTensor[]) => {
+      if (place === 'in one file') content.set('m/model.safetensors', safetensorsBytes(stored));
+      else {
+        content.delete('m/model.safetensors');
+        const weight_map = Object.fromEntries(stored.map(({ name }, i) => [name, `${i}.safetensors`]));
+        for (const [i, tensor] of stored.entries()) content.set(`m/${i}.safetensors`, safetensorsBytes([tensor]));
+        content.set('m/model.safetensors.index.json', JSON.stringify({ weight_map }));
+      }
+      const { tensors: opened } = await openModelDirectory(memoryFiles(content), 'm');
+      expect([...opened.keys()].sort()).toEqual(tensors.map(({ name }) => name).sort());
+      return readTensor(opened.get(embedding) as StoredTensor);
+    };
+    const head = { ...first, name: 'lm_head.weight' };
+    expect(await read([...tensors, head])).toEqual(first.data);
+    expect(await read([...others, head])).toEqual(first.data);
+    const another = { ...head, data: first.data.map((value, i) => (i === first.data.length - 1 ? value + 1 : value)) };
+    await expect(read([...tensors, another])).rejects.toThrow(
+      'tensor "lm_head.weight" is another than "model.embed_tokens.weight", but config.json ties them',
+    );
+    await expect(read(others)).rejects.toThrow(`"${embedding}"`);
   });
 
   it.each<[string, (content: Map<string, Uint8Array | string>) => void, string]>([

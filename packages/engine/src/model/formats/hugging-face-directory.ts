@@ -6,8 +6,15 @@ import type { Files } from '../../host.js';
 import type { Tokenizer } from '../../nouns.js';
 import { finiteWeights } from './finite-weights.js';
 import { type DescribedModel, readConfig, writeConfig } from './model-config.js';
-import { encodeSafetensors, openSafetensors, requireTensor, type StoredTensor } from './safetensors.js';
-import { expectedTensors, OUTPUT } from './tensor-names.js';
+import {
+  areEqual,
+  encodeSafetensors,
+  openSafetensors,
+  renamed,
+  requireTensor,
+  type StoredTensor,
+} from './safetensors.js';
+import { EMBEDDING, expectedTensors, OUTPUT } from './tensor-names.js';
 import type { TensorPlace } from './tensor-place.js';
 import { formatJson, readJson, readTokenizer, tokenizerForRows, writeTokenizer } from './tokenizer-files.js';
 import { isThere, parseWith } from './validated-json.js';
@@ -73,29 +80,39 @@ async function openWeights(
   const expected = new Map(expectedTensors(model.config).map((tensor) => [tensor.name, tensor]));
   const tensors = new Map<string, StoredTensor>();
   const strays: string[] = [];
+  const heads: { readonly path: string; readonly head: StoredTensor }[] = [];
   for (const [path, names] of await locate(files, directory, [...expected.keys()])) {
-    const { tensors: stored } = await openSafetensors(files, path);
+    const stored = new Map((await openSafetensors(files, path)).tensors);
+    const head = expected.has(OUTPUT) ? undefined : stored.get(OUTPUT);
+    // Of two tied tensors, safetensors' save_model writes the head alone.
+    if (head !== undefined && names.includes(EMBEDDING) && !stored.has(EMBEDDING))
+      stored.set(EMBEDDING, renamed(head, EMBEDDING));
+    else if (head !== undefined) heads.push({ path, head });
     for (const name of stored.keys()) {
-      if (!expected.has(name) && !isLeftOver(name, model)) {
+      if (!expected.has(name) && !isLeftOver(name)) {
         throw new CheckpointError(`${path}: tensor "${name}" has no place in this ${model.architecture} model`);
       }
     }
     for (const tensor of names.flatMap((name) => expected.get(name) ?? [])) requireTensor(stored, tensor, path);
     const namesHere = new Set(names);
     for (const [name, tensor] of stored) {
+      if (!expected.has(name)) continue;
       if (namesHere.has(name)) tensors.set(name, finiteWeights(tensor, path));
-      else if (expected.has(name))
-        strays.push(`${path}: tensor "${name}" is here too, where ${INDEX} does not expect it`);
+      else strays.push(`${path}: tensor "${name}" is here too, where ${INDEX} does not expect it`);
     }
   }
   if (strays[0] !== undefined) throw new CheckpointError(strays[0]);
+  const embedding = tensors.get(EMBEDDING);
+  for (const { path, head } of heads)
+    if (embedding !== undefined && !(await areEqual(head, embedding)))
+      throw new CheckpointError(
+        `${path}: tensor "${OUTPUT}" is another than "${EMBEDDING}", but ${CONFIG} ties them: expected tie_word_embeddings to be false`,
+      );
   return tensors;
 }
 
-/** Whether a tensor is one that older versions wrote and all readers ignore. */
-function isLeftOver(name: string, model: DescribedModel): boolean {
-  return name.endsWith('.rotary_emb.inv_freq') || (name === OUTPUT && !model.config.untiedOutput);
-}
+/** Whether a tensor is one that older versions wrote, which adds nothing. */
+const isLeftOver = (name: string): boolean => name.endsWith('.rotary_emb.inv_freq') || name === OUTPUT;
 
 const indexFile = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
@@ -112,8 +129,10 @@ async function locate(
     throw new CheckpointError(`${directory}: expected ${WEIGHTS} or ${INDEX}, found neither`);
   }
   const shardOf = new Map(Object.entries(parseWith(indexFile, await readJson(files, indexPath), indexPath).weight_map));
+  const head = shardOf.get(OUTPUT);
+  if (!names.includes(OUTPUT) && head !== undefined && !shardOf.has(EMBEDDING)) shardOf.set(EMBEDDING, head);
   const shards = new Map<string, string[]>();
-  for (const name of names) {
+  for (const name of head === undefined || names.includes(OUTPUT) ? names : [...names, OUTPUT]) {
     const shard = shardOf.get(name);
     if (shard === undefined) throw new CheckpointError(`${indexPath}: tensor "${name}" is missing from weight_map`);
     if (!/^[\w.-]+\.safetensors$/.test(shard)) {

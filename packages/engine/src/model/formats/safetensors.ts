@@ -10,6 +10,7 @@ import {
   headerLength,
   LENGTH_BYTES,
   readHeader,
+  storedBits,
   type TensorDtype,
   type TensorEntry,
 } from './safetensors-header.js';
@@ -129,6 +130,28 @@ export async function readTensor(tensor: StoredTensor): Promise<Float32Array> {
   const data = new Float32Array(tensor.shape.reduce((a, b) => a * b, 1));
   await readInto({ ...tensor, data }, tensor);
   return data;
+}
+
+/** The same numbers under another name. */
+export function renamed(tensor: StoredTensor, name: string): StoredTensor {
+  async function* pieces(pieceBytes?: number) {
+    for await (const piece of tensor.pieces(pieceBytes)) yield { ...piece, name };
+  }
+  return { ...tensor, name, inFile: tensor.inFile && { ...tensor.inFile, name }, pieces };
+}
+
+/** Whether two tensors have the same numbers in the same format. @throws CheckpointError as `pieces` does */
+export async function areEqual(one: StoredTensor, other: StoredTensor): Promise<boolean> {
+  if (one.dtype !== other.dtype || one.shape.join() !== other.shape.join()) return false;
+  const others = other.pieces()[Symbol.asyncIterator]();
+  for await (const { bytes, dtype } of one.pieces()) {
+    const next = await others.next();
+    const bits = storedBits(bytes, dtype);
+    const otherBits = next.done === true ? bits.subarray(0, 0) : storedBits(next.value.bytes, dtype);
+    if (bits.length !== otherBits.length) return false;
+    for (let i = 0; i < bits.length; i++) if (bits[i] !== otherBits[i]) return false;
+  }
+  return true;
 }
 
 /** Reads a tensor into its place. @throws CheckpointError as `pieces` does */
