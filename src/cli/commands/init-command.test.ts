@@ -145,6 +145,16 @@ describe('init', () => {
     expect(await readFile(join(there, 'package.json'), 'utf8')).toBe(text);
   });
 
+  it('keeps the line ends of a package.json of Windows', async () => {
+    const there = join(root, 'windows');
+    await mkdir(there);
+    await writeFile(join(there, 'package.json'), '\ufeff{\r\n  "name": "work"\r\n}\r\n');
+    expect(await drmas(['init', there])).toMatchObject({ code: 0 });
+    const lines = (await readFile(join(there, 'package.json'), 'utf8')).split('\n');
+    expect(lines.every((line, i) => line.endsWith('\r') || i === lines.length - 1)).toBe(true);
+    expect(lines[1]).toBe('  "name": "work",\r');
+  });
+
   it('says which script it leaves as it is, and calls its own by its name', async () => {
     const there = join(root, 'taken');
     await mkdir(there);

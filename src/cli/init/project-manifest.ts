@@ -72,8 +72,9 @@ export const projectName = (target: string): string =>
 export function extendedManifest(target: string, kind: ProjectKind): PlannedManifest {
   const path = join(target, 'package.json');
   let there: Manifest;
-  const text = readFileSync(path, 'utf8');
+  let text: string;
   try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)); // without a byte order mark
     const parsed: unknown = JSON.parse(text);
     if (!isObject(parsed)) throw new Error('expected an object');
     there = parsed as Manifest;
@@ -106,7 +107,7 @@ export function extendedManifest(target: string, kind: ProjectKind): PlannedMani
   };
   const indent = /^[ \t]+(?=")/m.exec(text)?.[0] ?? '  ';
   return {
-    text: `${JSON.stringify(manifest, null, indent)}\n`,
+    text: `${JSON.stringify(manifest, null, indent)}\n`.replaceAll('\n', text.includes('\r\n') ? '\r\n' : '\n'),
     extension,
     scripts: names,
     added: [scripts, needed, neededToDevelop].flatMap((entries) => Object.keys(entries)),

@@ -14,7 +14,7 @@ import { overridesOf } from './settings-file.js';
 const root = mkdtempSync(join(tmpdir(), 'drmas-overrides-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-const file = (text: string) => {
+const file = (text: string | Buffer) => {
   const path = join(root, 'settings.json');
   writeFileSync(path, text);
   return path;
@@ -32,6 +32,12 @@ describe('overrides from a file', () => {
       'agents.solver.system="a.b=1\\n"',
       'evaluation.by=["level"]',
     ]);
+  });
+
+  it('come from a file of Windows too, and from none in UTF-16', () => {
+    const text = '\ufeff{\r\n"seed": 2\r\n}\r\n';
+    expect(overridesOf(file(text))).toEqual(['seed=2']);
+    expect(() => overridesOf(file(Buffer.from(text, 'utf16le')))).toThrow(/not valid for encoding utf-8/);
   });
 
   it.each([

@@ -7,7 +7,7 @@ import type { Plain } from './overrides.js';
 export function overridesOf(path: string): string[] {
   let tree: unknown;
   try {
-    const text = readFileSync(path, 'utf8');
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)); // without a byte order mark
     if (nestsTooDeep(text)) throw new Error(`expected settings nested at most ${DEEPEST} deep`);
     tree = JSON.parse(text);
   } catch (error) {
