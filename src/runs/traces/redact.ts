@@ -17,7 +17,7 @@ interface SecretForm {
 }
 
 /** The end of a name whose value is a secret: `DB_PASSWORD`, `clientSecret`, `x-api-key`, `accessToken`. */
-const secretName = String.raw`(?:(?:passw(?:or)?[dt]|kennwort|mot de passe|contraseña|parola|пароль|密码|passphrase|(?<![a-z])pwd(?!=[/~])|secret|api key|(?:api|access|secret|private|account)[-_]?key)(?:[-_][\w-]{1,30}|\d{1,3})?|(?<=[a-z][-_]?)token\d{0,3})`;
+const secretName = String.raw`(?:(?:passw(?:or)?[dt]|kennwort|mot de passe|contraseña|parola|пароль|密码|passphrase|(?<![a-z])pwd(?!=[/~])|secret|api key|(?:api|access|secret|private|account|subscription|auth)[-_]?key)(?:[-_][\w-]{1,30}|\d{1,3})?|(?<=[a-z][-_.]{0,2})token\d{0,3})`;
 
 /** Between a name and its value: quotes of the name, which may be escaped, and a sign. */
 const assigned = String.raw`(?:\\{0,7}["'])?\s{0,9}(?:=>|[:=])\s{0,9}`;
@@ -45,7 +45,7 @@ const kinds: readonly SecretForm[] = [
   // Keys of fixed form that gitleaks has no rules for.
   {
     name: 'API key',
-    form: /(?<![\w-])(?:(?:gsk|xai|r8|whsec|secret|dckr_pat)[-_]|ya29\.)[A-Za-z0-9][\w-]{18,}/g,
+    form: /(?<![\w-])(?:(?:gsk|xai|r8|whsec|secret|dckr_pat|tml|fw|nvapi|tvly|csk|e2b|vercel_blob_rw)[-_]|ya29\.)[A-Za-z0-9][\w-]{18,}/g,
     holds: hasDigit,
   },
   // Keys of services begin with a short word of their own; long hashes and ids of models' services do too.
@@ -56,7 +56,7 @@ const kinds: readonly SecretForm[] = [
   },
   {
     name: 'API key',
-    form: /\bsntry[su]_[\w+/=-]{30,}|\bNRAK-[A-Z0-9]{27}\b|\bkey-[0-9a-f]{32}\b|\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b/g,
+    form: /\bsntry[su]_[\w+/=-]{30,}|\bNRAK-[A-Z0-9]{27}\b|\b(?:key|fc)-[0-9a-f]{32}\b|\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b/g,
   },
   { name: 'API key', form: /(\bdiscord(?:app)?\.com\/api\/webhooks\/\d{15,20}\/)[\w-]{40,}/g },
   { name: 'API key', form: /(?<![\w-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])/g },
@@ -72,6 +72,17 @@ const kinds: readonly SecretForm[] = [
     form: /("auth\\{0,7}"\s{0,9}:\s{0,9}\\{0,7}")[A-Za-z0-9+/]{8,}={0,2}/g,
     holds: isNameAndPassword,
   },
+  {
+    name: 'password',
+    form: new RegExp(String.raw`(basic[-_]?auth${assigned}(?:\\{0,7}["'])?[^\s"'\\:]{1,99}:)[^\s"'\\,;]+`, 'gi'),
+  },
+  { name: 'password', form: /(\b_auth\s{0,3}=\s{0,3})[A-Za-z0-9+/]{8,}={0,2}/g, holds: isNameAndPassword },
+  // A flag of a command, with its value behind a space.
+  {
+    name: 'password',
+    form: /(?<![\w-])(--?(?:[a-z]{1,20}-){0,3}(?:password|passwd|token|secret|api-?key)\s{1,3}["']?)[^\s"'<$-][^\s"']{5,}/gi,
+    holds: isMixed,
+  },
   { name: 'password', form: /(\bsshpass\s{1,9}-p\s{0,9})[^\s"'][^\s"']*/g },
   { name: 'password', form: /(\blogin\s{1,9}\S{1,99}\s{1,9}password\s{1,9})\S+/g },
   { name: 'password', form: /(<(?:password|passwd|pwd|secret|api[-_]?key|token)>)[^<\s][^<]{0,999}(?=<\/)/gi },
@@ -84,12 +95,13 @@ const kinds: readonly SecretForm[] = [
   },
   { name: 'bearer', form: /\bBearer\s+[\w.~+/-]{16,}=*/g },
   { name: 'password', form: /(authorization\W{1,9}(?:basic|bearer|token)\s{1,9})[^\s"'\\,;]{6,}/gi },
+  { name: 'password', form: /(authorization\W{1,9}[a-z][a-z-]{1,20}\s{1,9})[\w.~+/-]{6,}=*/gi, holds: isMixed },
   { name: 'password', form: /(\bbasic\s{1,9})[A-Za-z0-9+/]{6,}={0,2}/gi, holds: isNameAndPassword },
   { name: 'password', form: /(:\/\/[^\s/:@"']{0,99}:)[^\s/"']{1,199}(?=@)/g },
   { name: 'password', form: new RegExp(`(${secretName}${assigned})${secretValue}`, 'gi') },
   {
     name: 'password',
-    form: new RegExp(String.raw`((?<![a-z])token${assigned}(?:\\{0,7}["'])?)[^\s"'\\,;]{8,}`, 'gi'),
+    form: new RegExp(String.raw`((?:(?<![a-z])token|credentials?)${assigned}(?:\\{0,7}["'])?)[^\s"'\\,;]{8,}`, 'gi'),
     holds: isMixed,
   },
   // Letters of all alphabets, an @ of full width, and signs without width that hide an address from a search.
@@ -264,6 +276,7 @@ function isSecret(key: string, text: string): boolean {
   if (/^(?:secret|token)(?!.*key)/i.test(key)) return /^\S{8,}$/.test(text) && isMixed(text);
   if (key === 'auth') return /^[A-Za-z0-9+/]{8,}={0,2}$/.test(text) && isNameAndPassword(text);
   if (/^(?:set-)?cookie$/i.test(key)) return text.includes('=');
+  if (/authorization$/i.test(key)) return /^(?!basic|bearer)[a-z-]{2,20}\s\S{6,}$/i.test(text) && isMixed(text);
   return secretKey.test(key) && (/pass|pwd/i.test(key) ? text !== '' : /^\S{6,}$/.test(text));
 }
 
