@@ -1,10 +1,11 @@
-/** A path that is no run: each command says what is there. */
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+/** A path that is not what a command needs: each command says what is there. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drmas } from '../../../test/support/command-line.js';
+import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 
 let root: string;
 let server: Server;
@@ -56,7 +57,42 @@ const commands: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     loop: 'it is a link that leads to itself',
     missing: 'no such file or directory',
   },
+  import: {
+    empty: 'the folder has no .json, .jsonl or .ndjson file',
+    file: 'found no spans',
+    socket: 'is no regular file, and is read more than once',
+    dangling: 'no such file or directory',
+    loop: 'too many symbolic links',
+    missing: 'no such file or directory',
+  },
 };
+
+/** Folders and files that cannot be made, each with the reason. */
+const newPlaces = { 'file/below': 'not a directory', file: 'file already exists' };
+
+it.each(Object.entries(newPlaces))('drmas import and demonstrate write nothing to %j', async (place, reason) => {
+  const recipe = join(root, 'recipe.mjs');
+  writeFileSync(recipe, plainRecipe);
+  writeFileSync(join(root, 'traces.jsonl'), 'no trace'); // the place is looked at first
+  const commands = [
+    ['import', join(root, 'traces.jsonl'), '--yes', '--out', join(root, place)],
+    ['demonstrate', recipe, '--out', join(root, place, 'demonstrations.jsonl')],
+  ];
+  for (const words of commands) {
+    const { code, err } = await drmas(words, { input: '1\n' });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^error: .+ cannot be written: .+\n$/) });
+    expect(err).toContain(reason);
+  }
+});
+
+it('drmas import reads a pipe once or not at all, and leaves no folder', async () => {
+  const pipe = join(root, 'pipe.jsonl');
+  execFileSync('mkfifo', [pipe]);
+  const out = join(root, 'new');
+  const { code, err } = await drmas(['import', pipe, '--yes', '--out', out]);
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('is no regular file') });
+  expect(existsSync(out)).toBe(false);
+});
 
 describe.each(Object.entries(commands))('drmas %s', (command, kinds) => {
   it.each(Object.entries(kinds))('%s', async (kind, message) => {

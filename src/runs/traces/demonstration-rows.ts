@@ -129,6 +129,7 @@ export class LineFile {
     const [folder, name] = [dirname(path), basename(path)];
     const temporary = join(folder, temporaryName(name));
     const file = await written(path, async () => {
+      await nodeFiles.makeDirectory(folder);
       if (!replaces && (await nodeFiles.exists(path))) throw new Error('it exists');
       await removeStale(nodeFiles, folder, `${TEMPORARY}${name}-`);
       return open(temporary, 'wx');

@@ -1,5 +1,5 @@
 /** Production traces as demonstrations of each agent and as tasks. */
-import { mkdir } from 'node:fs/promises';
+import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exactJson, messageOf, ownValue, RunError, TaskError } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
@@ -78,7 +78,10 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
     if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; choose another folder with --out`);
   const unread = new UnreadCounts();
   const store = new TraceStore();
+  const isNew = folder !== undefined && !(await nodeFiles.exists(folder));
+  const written: LineFile[] = [];
   try {
+    for (const file of files) written.push(await LineFile.create(file)); // before the reading: it may take an hour
     let spans = 0;
     for await (const value of traceValues(path, unread)) {
       const read = spansOf(value.value, value, unread);
@@ -89,22 +92,18 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
     if (survey.readable === 0) throw new TaskError(noCalls(spans, unread.all), { file: path });
     const score = scoreName(survey.scores, options);
     const rows = new ImportedRows(options, score, survey.isHeldOut, unread);
-    if (folder !== undefined) await mkdir(folder, { recursive: true });
-    const written: LineFile[] = [];
-    try {
-      for (const file of files) written.push(await LineFile.create(file));
-      const [demonstrations, tasks] = written;
-      for await (const [trace, ofTrace] of store.traces()) {
-        const made = rows.of(tracedEpisode(trace, ofTrace));
-        for (const row of made.demonstrations) await demonstrations?.add(row);
-        if (made.task !== undefined) await tasks?.add(made.task);
-      }
-    } catch (error) {
-      await LineFile.discard(...written);
-      throw error;
+    const [demonstrations, tasks] = written;
+    for await (const [trace, ofTrace] of store.traces()) {
+      const made = rows.of(tracedEpisode(trace, ofTrace));
+      for (const row of made.demonstrations) await demonstrations?.add(row);
+      if (made.task !== undefined) await tasks?.add(made.task);
     }
     await LineFile.keep(...written);
     return { ...rows.summary, unread: unread.all };
+  } catch (error) {
+    await LineFile.discard(...written);
+    if (isNew) await rmdir(folder).catch(() => {}); // of others it may have files by now
+    throw error;
   } finally {
     await store.dispose();
   }

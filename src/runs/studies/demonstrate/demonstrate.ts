@@ -1,5 +1,4 @@
 /** Records demonstrations: the team plays training tasks, and somebody else answers in place of its agents. */
-import { dirname } from 'node:path';
 import type { CompleteText } from '@drmas/engine/endpoints';
 import { DrmasError, messageOf, RecipeError, RunError, suggestion, TrainingError } from '@drmas/engine/errors';
 import type { Host } from '@drmas/engine/host';
@@ -217,7 +216,6 @@ export async function recordTeam(
   onTask: (task: DemonstratedTask) => void,
 ): Promise<Demonstrated> {
   const { recipe, tasks, out } = request;
-  await host.files.makeDirectory(dirname(out));
   const file = await LineFile.create(out); // before anything is asked: the place may be read-only
   let result: Demonstrated;
   try {

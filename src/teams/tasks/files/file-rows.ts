@@ -1,5 +1,5 @@
 /** The rows of task files: JSON, CSV and Parquet. */
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -54,6 +54,13 @@ async function* jsonFileRows(file: string, parse?: FileRowOptions['parse']): Asy
   yield* splitter.end();
 }
 
+/** @throws TaskError for a pipe or a device: a second reading would find no more than what the first one has left */
+async function requireRegular(file: string): Promise<void> {
+  const status = await stat(resolve(file));
+  if (!status.isFile() && !status.isDirectory())
+    throw new TaskError('is no regular file, and is read more than once: write it to one first', { file });
+}
+
 /** The bytes that are read at once. V8 keeps longer texts apart, and collects them late. */
 const CHUNK_BYTES = 1 << 16;
 const isPacked = (bytes: Uint8Array | undefined) => bytes?.[0] === 0x1f && bytes[1] === 0x8b;
@@ -61,7 +68,8 @@ const isPacked = (bytes: Uint8Array | undefined) => bytes?.[0] === 0x1f && bytes
 /**
  * Reads the text of a file piece by piece, without its byte order mark. A relative path starts at the working
  * directory.
- * @throws TaskError naming the file if it cannot be read, is not UTF-8, or loses its content meanwhile. It may grow
+ * @throws TaskError naming the file if it cannot be read, is no regular file, is not UTF-8, or loses its content
+ *   meanwhile. It may grow
  */
 export async function* textChunks(file: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -73,6 +81,7 @@ export async function* textChunks(file: string): AsyncGenerator<string> {
     }
   };
   try {
+    await requireRegular(file);
     const handle = await open(resolve(file));
     try {
       const before = await handle.stat();
