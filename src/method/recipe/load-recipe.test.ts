@@ -69,7 +69,9 @@ describe('loadRecipe', () => {
       join(root, 'team.ts'),
       `import { defineTeam } from '${team}';\n\nexport default defineTeam({} as never);`,
     );
-    await expect(loadRecipe(join(root, 'team.ts'))).rejects.toThrow(/expected a zod schema.* \(at .*team\.ts:3:\d+\)$/);
+    await expect(loadRecipe(join(root, 'team.ts'))).rejects.toThrow(
+      /expected a schema of zod.* \(at .*team\.ts:3:\d+\)$/,
+    );
   });
 
   it.each(shippedRecipes())('resolves the shipped recipe %s', async (name) => {
