@@ -20,9 +20,9 @@ export type {
   AgentSettings,
   EpisodeInPlay,
   ForeignAskOptions,
-  MeasurePrompt,
   RolloutContext,
   RolloutSettings,
+  TokenCounts,
   Versions,
 } from './rollout/rollout-context.js';
 export { rolloutSchema } from './rollout/rollout-schema.js';

@@ -1,7 +1,7 @@
 /** The connections that an episode offers to code written for other frameworks. */
 import { DialectError, ownValue } from '@drmas/engine/errors';
 import type { AgentWays, Ask } from '../../teams/index.js';
-import type { AdaptedAgents, EpisodeInPlay, MeasurePrompt } from '../../teams/rollout.js';
+import type { AdaptedAgents, EpisodeInPlay, TokenCounts } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 import { adapters } from './adapters/index.js';
 import { type EpisodeCalls, offer } from './attribution.js';
@@ -13,10 +13,10 @@ import { noGateway } from './no-gateway.js';
 export function adaptAgents(
   episode: EpisodeInPlay,
   asks: Readonly<Record<string, Ask>>,
-  measure: MeasurePrompt,
+  counts: TokenCounts,
   gateway?: OpenGateway,
 ): AdaptedAgents {
-  const calls = new CallsOfEpisode(episode, asks, measure);
+  const calls = new CallsOfEpisode(episode, asks, counts);
   offer(episode, calls);
   const agents: Record<string, Ask & AgentWays> = {};
   for (const [name, ask] of Object.entries(asks)) agents[name] = connected(ask, { calls, name, connections: {} });
@@ -28,12 +28,12 @@ export function adaptAgents(
 class CallsOfEpisode implements EpisodeCalls {
   readonly #episode: EpisodeInPlay;
   readonly #asks: Readonly<Record<string, Ask>>;
-  readonly #measure: MeasurePrompt;
+  readonly #counts: TokenCounts;
 
-  constructor(episode: EpisodeInPlay, asks: Readonly<Record<string, Ask>>, measure: MeasurePrompt) {
+  constructor(episode: EpisodeInPlay, asks: Readonly<Record<string, Ask>>, counts: TokenCounts) {
     this.#episode = episode;
     this.#asks = asks;
-    this.#measure = measure;
+    this.#counts = counts;
   }
 
   get agents(): readonly string[] {
@@ -42,17 +42,17 @@ class CallsOfEpisode implements EpisodeCalls {
 
   async complete(agent: string, request: ModelRequest, signal: AbortSignal | undefined): Promise<ModelAnswer> {
     try {
-      return await foreignCall(this.#episode, this.#ask(agent), request, signal);
+      return await foreignCall(this.#episode, this.#ask(agent), this.#counts, request, signal);
     } catch (error) {
       if (request.probe !== true) this.noteRefusal(error);
       throw error;
     }
   }
 
-  measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt> {
+  measure(agent: string, request: ModelRequest): number | undefined {
     this.#ask(agent);
     this.#episode.signal.throwIfAborted();
-    return this.#measure(agent, request.messages, askOptions(request));
+    return this.#counts.ofPrompt(agent, request.messages, askOptions(request));
   }
 
   recall(id: string): Said | undefined {

@@ -75,6 +75,7 @@ function rejectAsModel(error: unknown): never {
 
 function resultOf(answer: ModelAnswer, warnings: ModelWarning[]): ModelResult {
   const { id, model, finishReason, usage } = answer;
+  const { responseTokens: total, reasoningTokens: reasoning } = usage;
   return {
     content: contentOf(answer),
     finishReason: { unified: finishReason === 'tool_calls' ? 'tool-calls' : finishReason, raw: finishReason },
@@ -85,7 +86,7 @@ function resultOf(answer: ModelAnswer, warnings: ModelWarning[]): ModelResult {
         cacheRead: undefined,
         cacheWrite: undefined,
       },
-      outputTokens: { total: usage.responseTokens, text: undefined, reasoning: undefined },
+      outputTokens: { total, text: reasoning === undefined ? undefined : total - reasoning, reasoning },
     },
     warnings,
     response: { id, modelId: model },

@@ -355,6 +355,37 @@ describe('tokens in process', () => {
   });
 });
 
+describe('tokens of thinking in process', () => {
+  it.each([
+    ['a thought', '<think>Hm.</think>\n5', 18],
+    ['a thought that is not ended', '<think>Hm.', 11],
+    ['no thought', '5', undefined],
+  ])('are counted in each interface: %s', async (_, text, count) => {
+    const post = async (route: string, messages: object) => {
+      const body = JSON.stringify({ model: 'solver', ...messages });
+      const response = await boundFetch(`http://drmas/v1/${route}`, { method: 'POST', body });
+      return ((await response.json()) as { usage: unknown }).usage;
+    };
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { solver: agent() },
+      play: async () => [
+        await post('chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }),
+        await post('responses', { input: 'Hi' }),
+        (await generateText({ model: solver, prompt: 'Hi' })).usage,
+      ],
+      reward: () => 0,
+    });
+    const { outcome } = await playScripted(team, {}, () => text);
+    const written = text.length + 1; // with the stop token
+    expect(outcome).toMatchObject([
+      { completion_tokens: written, completion_tokens_details: { reasoning_tokens: count ?? 0 } },
+      { output_tokens: written, output_tokens_details: { reasoning_tokens: count ?? 0 } },
+      { outputTokens: written, outputTokenDetails: { reasoningTokens: count } },
+    ]);
+  });
+});
+
 describe('outside of episodes', () => {
   it('a fetch is refused', async () => {
     const response = await boundFetch('http://drmas/v1/models');

@@ -4,7 +4,6 @@ import { UnattributedCallError } from '@drmas/engine/errors';
 import { onAbort } from '@drmas/engine/host';
 import { currentScope, type Scope } from '@drmas/engine/platform';
 import type { AgentWays, EpisodeWays } from '../../teams/index.js';
-import type { MeasurePrompt } from '../../teams/rollout.js';
 import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 
 export interface EpisodeCalls {
@@ -18,7 +17,7 @@ export interface EpisodeCalls {
    * The number of tokens of a request's prompt; undefined if it is unknown. Throws a DialectError for an unknown agent
    * or a text that its tokenizer cannot represent, and an EpisodeOverError once the episode is over.
    */
-  measure(agent: string, request: ModelRequest): ReturnType<MeasurePrompt>;
+  measure(agent: string, request: ModelRequest): number | undefined;
   recall(id: string): Said | undefined;
   /** Hears of the error of a call that ended before `complete`, in case the program's framework loses the error. */
   noteRefusal(error: unknown): void;

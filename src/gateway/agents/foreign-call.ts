@@ -1,8 +1,8 @@
 /** How a foreign call of a model becomes a call of an agent. */
 import { promptTokens, responseTokens, type Turn } from '@drmas/engine/nouns';
 import type { Ask, AskOptions } from '../../teams/index.js';
-import type { EpisodeInPlay, ForeignAskOptions } from '../../teams/rollout.js';
-import type { ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
+import type { EpisodeInPlay, ForeignAskOptions, TokenCounts } from '../../teams/rollout.js';
+import type { AnswerUsage, ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 
 export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: ModelRequest): AskOptions => ({
   ...(tools === undefined ? {} : { tools }),
@@ -18,6 +18,7 @@ export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: Mod
 export async function foreignCall(
   episode: EpisodeInPlay,
   ask: Ask,
+  counts: TokenCounts,
   request: ModelRequest,
   signal: AbortSignal | undefined,
 ): Promise<ModelAnswer> {
@@ -41,7 +42,7 @@ export async function foreignCall(
     toolCalls,
     ...(reasoning === undefined ? {} : { reasoning }),
     finishReason: toolCalls.length > 0 ? 'tool_calls' : finishReason,
-    usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn),
+    usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn, counts),
     ...(turn === undefined || turn.endpoint !== undefined || !request.wantsTokenIds ? {} : { tokens: idsOf(turn) }),
   };
 }
@@ -53,7 +54,11 @@ export function recalled({ turns }: EpisodeInPlay, id: string): Said | undefined
 
 const idsOf = ({ prompt, response, logprobs }: Turn) => ({ prompt, response, logprobs });
 
-const usageOf = (turn: Turn) => ({
-  promptTokens: promptTokens(turn) ?? 0,
-  responseTokens: responseTokens(turn) ?? 0,
-});
+function usageOf(turn: Turn, counts: TokenCounts): AnswerUsage {
+  const reasoningTokens = counts.ofThinking(turn);
+  return {
+    promptTokens: promptTokens(turn) ?? 0,
+    responseTokens: responseTokens(turn) ?? 0,
+    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+  };
+}

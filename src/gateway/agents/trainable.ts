@@ -112,10 +112,11 @@ const toVersion2 = () =>
   });
 
 function endOfVersion2({ finishReason, usage }: Pick<ModelResult, 'finishReason' | 'usage'>) {
-  const [inputTokens, outputTokens] = [usage.inputTokens.total, usage.outputTokens.total];
+  const inputTokens = usage.inputTokens.total;
+  const { total: outputTokens, reasoning: reasoningTokens } = usage.outputTokens;
   return {
     finishReason: finishReason.unified,
-    usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
+    usage: { inputTokens, outputTokens, reasoningTokens, totalTokens: inputTokens + outputTokens },
   };
 }
 

@@ -20,6 +20,6 @@ export function rolloutContext(
     ...program,
     policies: speakers,
     inScope: runInScope,
-    adaptAgents: (episode, agents, measure) => adaptAgents(episode, agents, measure, gateway),
+    adaptAgents: (episode, agents, counts) => adaptAgents(episode, agents, counts, gateway),
   };
 }

@@ -8,7 +8,7 @@ import { ArgumentError, DialectError, TokenizerError } from '@drmas/engine/error
 import { onAbort } from '@drmas/engine/host';
 import { randomKey } from '@drmas/engine/math';
 import { TextStream } from '@drmas/engine/tokens';
-import { callsIn, opensThinking, THOUGHT, toolFormat, withoutThinking } from '@drmas/engine/tool-calls';
+import { callsIn, opensThinking, thoughtTokens, toolFormat, withoutThinking } from '@drmas/engine/tool-calls';
 import type { ModelAnswer, ModelDelta, ModelRequest } from '../../gateway/dialects.js';
 import { promptMessages } from '../../teams/rollout.js';
 import { type ContentPiece, ContentStream, overlap } from './content-stream.js';
@@ -135,8 +135,6 @@ class AnswerWriter {
   readonly #content: ContentStream;
   readonly #thinking: boolean;
   readonly #sampled: number[] = [];
-  /** The number of tokens with which the thinking was at its end. Undefined until then. */
-  #thoughtTokens: number | undefined;
   readonly #stops: readonly string[];
   readonly #required: number;
   /** The text so far, and the length of the part that was sent. */
@@ -172,9 +170,7 @@ class AnswerWriter {
     for (const token of tokens) {
       if (this.stopped) break;
       this.#sampled.push(token);
-      const from = Math.max(0, this.#written.length - THOUGHT.length);
       this.#write(this.#text.push([token]));
-      if (this.#written.includes(THOUGHT, from)) this.#thoughtTokens ??= this.#sampled.length;
     }
     const waiting = this.stopped ? 0 : Math.max(0, ...this.#stops.map((text) => overlap(this.#written, text)));
     return this.#hand(this.#written.length - waiting);
@@ -225,7 +221,9 @@ class AnswerWriter {
       usage: {
         promptTokens: prompt.length,
         responseTokens: response.length,
-        ...(thought === undefined ? {} : { reasoningTokens: this.#thoughtTokens ?? response.length }),
+        ...(thought === undefined
+          ? {}
+          : { reasoningTokens: thoughtTokens(this.#agentModel.model.tokenizer, response) }),
       },
       ...(wantsTokenIds && generation !== undefined && !this.stopped
         ? { tokens: { prompt, response, logprobs: generation.logprobs } }

@@ -10,7 +10,7 @@ import { EpisodeFailure } from './episode-failure.js';
 import { ofAgents } from './own-doing.js';
 import { type CallPrompt, CallPrompts, type ConfiguredAgent } from './prompts/call-prompts.js';
 import { readAnswer } from './read-answer.js';
-import type { ForeignAskOptions, MeasurePrompt, RolloutContext } from './rollout-context.js';
+import type { ForeignAskOptions, RolloutContext, TokenCounts } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
 
 /**
@@ -29,7 +29,7 @@ interface EpisodeAgents {
   readonly asks: Readonly<Record<string, Ask>>;
   /** The same agents for the reward, which may call frozen ones. */
   readonly judges: Readonly<Record<string, Ask>>;
-  readonly measure: MeasurePrompt;
+  readonly counts: TokenCounts;
 }
 
 /**
@@ -56,7 +56,7 @@ export function agentsOf(context: RolloutContext, episode: RunningEpisode): Epis
     return [name, askOf(context, episode, { name, agent, settings, sampling, policy }, shared)] as const;
   });
   const agentsFor = (by: AskedBy) => Object.fromEntries(calling.map(([name, ask]) => [name, ask(by)]));
-  return { asks: agentsFor('play'), judges: agentsFor('reward'), measure: prompts.measure };
+  return { asks: agentsFor('play'), judges: agentsFor('reward'), counts: prompts };
 }
 
 type AskedBy = 'play' | 'reward';

@@ -58,8 +58,8 @@ export async function playEpisode<Data>(
   /** Whether `play` has returned an outcome, so that only the score is missing. */
   let scoring = false;
   try {
-    const { asks, judges, measure } = agentsOf(context, running);
-    const adapted = context.adaptAgents(running, asks, measure);
+    const { asks, judges, counts } = agentsOf(context, running);
+    const adapted = context.adaptAgents(running, asks, counts);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
     const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
     if (request.judged !== undefined) {

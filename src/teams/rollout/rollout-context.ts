@@ -45,11 +45,16 @@ export interface EpisodeInPlay extends Scope {
   noteRefusal(error: unknown): void;
 }
 
-/**
- * The number of tokens of an agent's prompt; a lower bound if the prompt is too long to be tokenised. Undefined for an
- * endpoint, whose tokenizer is unknown. Throws a DialectError for a text that the tokenizer cannot represent.
- */
-export type MeasurePrompt = (agent: string, input: readonly Message[], options: AskOptions) => number | undefined;
+/** Counts by the tokenizers of the agents. Undefined for an endpoint, whose tokenizer is unknown. */
+export interface TokenCounts {
+  /**
+   * The number of tokens of a prompt; a lower bound if the prompt is too long to be tokenised. Throws a DialectError for
+   * a text that the tokenizer cannot represent.
+   */
+  ofPrompt(agent: string, input: readonly Message[], options: AskOptions): number | undefined;
+  /** The number of tokens of a turn's response up to the end of its thinking. Undefined without thinking. */
+  ofThinking(turn: Turn): number | undefined;
+}
 
 /** The options of a call from a program that was written for another framework. */
 export interface ForeignAskOptions extends AskOptions {
@@ -106,7 +111,7 @@ export interface RolloutContext extends RolloutSettings {
   readonly adaptAgents: (
     episode: EpisodeInPlay,
     agents: Readonly<Record<string, Ask>>,
-    measure: MeasurePrompt,
+    counts: TokenCounts,
   ) => AdaptedAgents;
   /** Begins to watch for code of a team that does not return. The result ends the watch. */
   readonly watch?: () => () => void;

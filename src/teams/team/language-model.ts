@@ -71,7 +71,7 @@ export type ContentPart =
 /** The tokens of an answer, in AI SDK's form of version 3 and 4. */
 export interface ModelUsage {
   inputTokens: { total: number; noCache: number; cacheRead: undefined; cacheWrite: undefined };
-  outputTokens: { total: number; text: undefined; reasoning: undefined };
+  outputTokens: { total: number; text: number | undefined; reasoning: number | undefined };
 }
 
 /** Why an answer ended, in AI SDK's form of version 3 and 4. */

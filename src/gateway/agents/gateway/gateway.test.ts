@@ -48,7 +48,7 @@ async function opened(script: Script, settings: object = {}, limits: { maxTurns?
   open.push(gateway);
   const withGateway = {
     ...context,
-    adaptAgents: (episode, asks, measure) => adaptAgents(episode, asks, measure, gateway),
+    adaptAgents: (episode, asks, counts) => adaptAgents(episode, asks, counts, gateway),
   } satisfies typeof context;
   const play = (act: Play, sample = 0) =>
     playEpisode(withGateway, { team: teamOf(act), task, sample, phase: 'training', step: 0 });

@@ -3,13 +3,14 @@
 import type { PlayableHandle, Sampling } from '@drmas/engine/contract';
 import { DialectError, messageOf } from '@drmas/engine/errors';
 import type { Message, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
+import { thoughtTokens } from '@drmas/engine/tool-calls';
 import type { Agent } from '../../team/agent.js';
 import type { Agents, AskOptions } from '../../team/team.js';
 import { checkedOptions, openingOf } from '../ask-options.js';
 import { EpisodeFailure } from '../episode-failure.js';
 import { promptMessages } from '../prompt-messages.js';
 import type { AgentSpeaker, Question } from '../read-answer.js';
-import type { ForeignAskOptions, MeasurePrompt, PromptLimit, RolloutContext } from '../rollout-context.js';
+import type { ForeignAskOptions, PromptLimit, RolloutContext, TokenCounts } from '../rollout-context.js';
 import { type Encoded, ExactConversations, isSameTokenizer } from './exact-ids.js';
 
 /**
@@ -32,7 +33,7 @@ export interface CallPrompt extends Omit<Question, 'id'> {
   readonly encoded?: Encoded;
 }
 
-export class CallPrompts {
+export class CallPrompts implements TokenCounts {
   readonly #context: RolloutContext;
   readonly #team: Agents;
   readonly #turns: readonly Turn[];
@@ -92,16 +93,28 @@ export class CallPrompts {
     return { request, ...how, opening, maxTokens: Math.min(maxTokens, room), encoded };
   }
 
-  /** The prompt's size as a call would measure it. If it cannot fit, a lower bound from its characters. */
-  readonly measure: MeasurePrompt = (name, input, options) => {
+  /** As a call would count it. If the prompt cannot fit, a lower bound from its characters. */
+  ofPrompt(name: string, input: readonly Message[], options: AskOptions): number | undefined {
     const agent = this.#team[name];
-    const policy = this.#context.policies[this.#context.agents[name]?.policy ?? ''];
-    if (agent === undefined || policy === undefined || 'endpoint' in policy) return undefined;
+    const policy = this.#policyOf(name);
+    if (agent === undefined || policy === undefined) return undefined;
     const messages = promptMessages(agent.system, input, options.responseSchema, true);
     const characters = charactersOf(messages, options.tools);
     if (characters > policy.context * LONGEST_TOKEN) return Math.ceil(characters / LONGEST_TOKEN);
     return this.#idsOf({ name, agent, policy }, messages, options, true).prompt.length;
-  };
+  }
+
+  ofThinking({ agent, reasoning, response }: Turn): number | undefined {
+    const policy = this.#policyOf(agent);
+    return policy === undefined || reasoning === undefined ? undefined : thoughtTokens(policy.tokenizer, response);
+  }
+
+  /** Undefined for an endpoint. */
+  #policyOf(agent: string): PlayableHandle | undefined {
+    const { policies, agents } = this.#context;
+    const policy = policies[agents[agent]?.policy ?? ''];
+    return policy === undefined || 'endpoint' in policy ? undefined : policy;
+  }
 
   /**
    * The model's input ids for these messages within the agent's limit, with the beginning of the response if drmas
@@ -121,12 +134,12 @@ export class CallPrompts {
     }: { readonly tools?: AskOptions['tools'] | undefined; readonly toolChoice?: ToolChoice | undefined },
     foreign: boolean,
   ) {
-    const { policies, agents } = this.#context;
+    const { agents } = this.#context;
     try {
       const opening = tokenizer.encode(openingOf(agent, toolChoice));
       const sameIds = this.#turns.filter((turn) => {
-        const speaker = policies[agents[turn.agent]?.policy ?? ''];
-        return speaker !== undefined && 'tokenizer' in speaker && isSameTokenizer(speaker.tokenizer, tokenizer);
+        const speaker = this.#policyOf(turn.agent);
+        return speaker !== undefined && isSameTokenizer(speaker.tokenizer, tokenizer);
       });
       const encoded = this.#conversations.encode({ messages, tools }, sameIds, tokenizer);
       const limit = agents[name]?.promptLimit;
