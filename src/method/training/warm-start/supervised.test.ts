@@ -1,5 +1,5 @@
 import type { OptimStepSettings } from '@drmas/engine/contract';
-import type { Warmup } from '@drmas/engine/events';
+import type { Warmup, Warning } from '@drmas/engine/events';
 import type { TaskSource, TrainingSample } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { type FakeModels, fakeRun } from '../../../../test/support/fake-run.js';
@@ -37,7 +37,7 @@ describe('the warm start', () => {
   it('of a base learns from the traces of all agents and is copied into every policy', async () => {
     const recipe = tinyRecipe();
     const { run, submitted, steps, done } = await fakeRunOf(recipe);
-    const events: Warmup[] = [];
+    const events: (Warmup | Warning)[] = [];
     await trainWarmStart(run, settingsOf(recipe), (event) => events.push(event));
     expect(submitted).toHaveLength(12);
     expect(new Set([...submitted, ...steps].map(({ policy }) => policy))).toEqual(new Set(['solver']));
@@ -58,11 +58,11 @@ describe('the warm start', () => {
         tokens: samples.length,
       }),
     });
-    const events: Warmup[] = [];
+    const events: (Warmup | Warning)[] = [];
     await trainWarmStart(run, settingsOf(recipe), (event) => events.push(event));
     expect(new Set(tokens).size).toBeGreaterThan(1);
     const sum = tokens.reduce((total, count, i) => total + count * lossOf(i + 1), 0);
-    expect(events[0]?.loss).toBeCloseTo(sum / tokens.reduce((total, count) => total + count, 0), 10);
+    expect((events[0] as Warmup).loss).toBeCloseTo(sum / tokens.reduce((total, count) => total + count, 0), 10);
   });
 
   it('of each policy learns from the traces of its own agents only', async () => {
@@ -112,11 +112,39 @@ describe('the warm start', () => {
     expect(call?.options).toEqual({ loss: { type: 'demonstrations' }, normalizer: written });
   });
 
-  it('names the agent and a remedy for a demonstration that does not fit the context, before it is submitted', async () => {
-    const recipe = tinyRecipe({}, ['model.context=16', 'warmStart.batch=40']);
+  it('leaves out demonstrations that exceed the context, and says how many', async () => {
+    const train = arithmetic({ operations: [1, 2], warmStartOperations: [1, 2], top: 19 });
+    const long: boolean[] = [];
+    const trace: TaskSource['trace'] = (random) => {
+      const agent = random.uniform() < 0.5 ? 'solver' : 'verifier';
+      const isLong = agent === 'solver' && random.uniform() < 0.2;
+      long.push(isLong);
+      return { agent, messages: [], response: '='.repeat(isLong ? 900 : 2) };
+    };
+    const recipe = tinyRecipe({ tasks: { ...train, trace }, warmStart: { steps: 60, batch: 8 } });
+    const { run, submitted } = await fakeRunOf(recipe);
+    const events: (Warmup | Warning)[] = [];
+    long.length = 0;
+    await trainWarmStart(run, settingsOf(recipe), (event) => events.push(event));
+    expect(submitted.map(({ samples }) => samples.length)).toEqual(Array.from({ length: 60 }, () => 8));
+    expect(agentsOf(submitted.flatMap(({ samples }) => samples))).toEqual(['solver', 'verifier']);
+    const count = long.filter((isLong) => isLong).length;
+    expect(events.filter(({ type }) => type === 'warning')).toMatchObject([
+      {
+        message: expect.stringMatching(
+          new RegExp(
+            `^the warm start of base left out ${count} of ${128 + 60 * 8 + count} drawn .*longest: a demonstration for 'solver' has`,
+          ),
+        ),
+      },
+    ]);
+  });
+
+  it('names the agent and a remedy if most demonstrations of an agent exceed the context, before work begins', async () => {
+    const recipe = tinyRecipe({}, ['model.context=8', 'warmStart.batch=40']);
     const { run, submitted } = await fakeRunOf(recipe);
     await expect(trainWarmStart(run, settingsOf(recipe), () => {})).rejects.toThrow(
-      /^a demonstration for '(solver|verifier)' has \d+ tokens, \d+ of them its prompt, but the context of its model has 16: use a larger context/,
+      /^a demonstration for '(solver|verifier)' has \d+ tokens, \d+ of them its prompt, but the context of its model has 8: use a larger context/,
     );
     expect(submitted).toEqual([]);
   });

@@ -2,8 +2,8 @@
 
 import type { ModelHandle, PolicyHandle } from '@drmas/engine/contract';
 import { TaskError } from '@drmas/engine/errors';
-import type { Warmup } from '@drmas/engine/events';
-import { duration, unlessAborted } from '@drmas/engine/host';
+import type { Warmup, Warning } from '@drmas/engine/events';
+import { duration, grouped, unlessAborted } from '@drmas/engine/host';
 import { countTokensOf } from '@drmas/engine/loss';
 import { RandomStream } from '@drmas/engine/math';
 import type { Split, TaskSource, Tokenizer, Trace, TrainingSample } from '@drmas/engine/nouns';
@@ -49,7 +49,7 @@ interface Taught {
 export async function trainWarmStart(
   run: WarmStartedRun,
   settings: WarmStartSettings,
-  emit: (event: Warmup) => void,
+  emit: (event: Warmup | Warning) => void,
 ): Promise<void> {
   const demonstrationLearners = run.trained.filter((model) => model.learnsDemonstrations);
   if (settings.share === 'policy') {
@@ -72,13 +72,14 @@ async function learn(
   settings: WarmStartSettings,
   { policy, agents, isTrunk }: Taught,
   name: string,
-  emit: (event: Warmup) => void,
+  emit: (event: Warmup | Warning) => void,
 ): Promise<void> {
   const { steps, batch, lossTarget, learningRate, warmupSteps, finalLearningRate } = settings;
   const schedule = { type: 'cosine', finalFraction: finalLearningRate } as const;
   const rates = { learningRate, warmupSteps, schedule };
   const decay = decayFromStart(steps);
-  const source = { agents, tokenizer: policy.tokenizer, context: policy.context };
+  const fits = new FittingDemonstrations(policy.context);
+  const source = { agents, tokenizer: policy.tokenizer, context: policy.context, fits };
   const batchOf = (count: number, split: Split, step: number) => {
     const samples = traceBatch(demonstrations, source, count, split, step, settings.seed);
     return isTrunk ? samples.map((sample) => ({ ...sample, agent: NO_AGENT })) : samples;
@@ -126,8 +127,11 @@ async function learn(
     started = now;
     spoke = now;
     tokens = 0;
-    if (lossTarget !== undefined && loss <= lossTarget) return;
+    if (lossTarget !== undefined && loss <= lossTarget) break;
   }
+  const message = fits.leftOut();
+  if (message !== undefined)
+    emit({ type: 'warning', code: 'demonstrations.long', message: `the warm start of ${name} left out ${message}` });
 }
 
 /** The mean over all tokens of several batches, which differ in size. */
@@ -140,15 +144,53 @@ interface TraceReader {
   readonly agents: readonly string[];
   readonly tokenizer: Tokenizer;
   readonly context: number;
+  readonly fits?: FittingDemonstrations;
+}
+
+/** The number of drawn demonstrations of an agent that show whether most of them fit. */
+const JUDGED = 64;
+
+/** Counts the drawn demonstrations that fit a model's context, and those that are left out. */
+class FittingDemonstrations {
+  readonly #context: number;
+  readonly #drawn = new Map<string, number>();
+  readonly #long = new Map<string, { readonly count: number; readonly longest: TrainingSample }>();
+
+  constructor(context: number) {
+    this.#context = context;
+  }
+
+  /** @throws TaskError if most of the agent's demonstrations do not fit */
+  has(sample: TrainingSample): boolean {
+    const { agent, tokens } = sample;
+    const drawn = (this.#drawn.get(agent) ?? 0) + 1;
+    this.#drawn.set(agent, drawn);
+    const isLong = tokens.length > this.#context;
+    const { count, longest } = this.#long.get(agent) ?? { count: 0, longest: sample };
+    if (isLong)
+      this.#long.set(agent, { count: count + 1, longest: tokens.length > longest.tokens.length ? sample : longest });
+    if (isLong && drawn <= JUDGED && count + 1 > JUDGED / 2) throw new TaskError(tooLong(longest, this.#context));
+    return !isLong;
+  }
+
+  /** How many were left out, in words. Undefined if all fit. */
+  leftOut(): string | undefined {
+    const count = [...this.#long.values()].reduce((sum, each) => sum + each.count, 0);
+    if (count === 0) return undefined;
+    const longest = [...this.#long].sort().map(([, each]) => tooLong(each.longest, this.#context));
+    const drawn = [...this.#drawn.values()].reduce((sum, each) => sum + each, 0);
+    return `${grouped(count)} of ${grouped(drawn)} drawn demonstrations, the longest: ${longest.join('; ')}`;
+  }
 }
 
 /**
- * The demonstrations of a step, a pure function of seed and step.
- * @throws TaskError if a demonstration does not fit the model's context
+ * The demonstrations of a step, a pure function of seed and step. Demonstrations that exceed the model's context are
+ * left out, and others are drawn instead.
+ * @throws TaskError if most demonstrations of an agent do not fit the model's context
  */
 export function traceBatch(
   { sources, systemPrompts }: DemonstrationSource,
-  { agents, tokenizer, context }: TraceReader,
+  { agents, tokenizer, context, fits = new FittingDemonstrations(context) }: TraceReader,
   count: number,
   split: Split,
   step: number,
@@ -162,8 +204,7 @@ export function traceBatch(
     if (trace === undefined) throw new Error(`the tasks '${tasks.name}' generate no traces`);
     if (!agents.includes(trace.agent)) continue;
     const sample = traceSample(trace, systemPrompts[trace.agent], tokenizer);
-    if (sample.tokens.length > context) throw new TaskError(tooLong(sample, context));
-    samples.push(sample);
+    if (fits.has(sample)) samples.push(sample);
   }
   return samples;
 }

@@ -4,7 +4,7 @@
  */
 
 import { contentHash, DirectoryCache } from '@drmas/engine/disk';
-import type { RunEvent, Warmup } from '@drmas/engine/events';
+import type { RunEvent, Warmup, Warning } from '@drmas/engine/events';
 import { type Files, joinPath, unlessAborted } from '@drmas/engine/host';
 import type { Split } from '@drmas/engine/nouns';
 import { readEvents } from '../../store/event-log.js';
@@ -15,7 +15,7 @@ import { traceBatch, trainWarmStart, type WarmStartSettings } from './supervised
 const EVENTS = 'events.jsonl';
 
 export interface WarmStartLog {
-  emit(event: Warmup): RunEvent;
+  emit(event: Warmup | Warning): RunEvent;
   /** Receives an event of a cached warm start, with its stamp. */
   write(event: RunEvent): void;
 }

@@ -32,8 +32,10 @@ export async function startingWeights(
   let seconds = 0;
   const log: WarmStartLog = {
     emit(body) {
-      seconds += body.seconds;
-      onWarmup?.(body);
+      if (body.type === 'warmup') {
+        seconds += body.seconds;
+        onWarmup?.(body);
+      } else host.warn(body.code, body.message);
       return { ...body, time: host.clock.now().toISOString(), version: EVENT_VERSION };
     },
     write() {}, // the events of a cached warm start: a run would not train it again either
