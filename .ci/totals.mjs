@@ -2,8 +2,9 @@
  * Prints the failures of a whole check and, as its last line, `N passed, N failed`: the tests of every suite, and each
  * part that is not a suite as one. Exits with 1 if something failed or nothing ran. A test that passed only when it was
  * repeated is a defect, and named last.
- * Arguments: a folder with `parts`, one line `exit code, name` a part separated by a tab, and `results/NAME.json`, the
- * JSON report of vitest for a part that is a suite.
+ * Arguments: a folder with `parts`, one line `exit code, name` a part separated by a tab; `results/NAME.json`, the JSON
+ * report of vitest for a part that is a suite; and `output-NAME.log`, all that the suite printed. If a suite ends with an
+ * error and no test failed, the errors of its output are printed: vitest reports errors outside of all tests only there.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,6 +42,14 @@ for (const name of existsSync(join(folder, 'results')) ? readdirSync(join(folder
   }
 }
 
+/** The part of an output that begins with vitest's title of errors outside of tests, or else its last lines. */
+function errorsOf(file) {
+  if (!existsSync(file)) return '';
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+  const title = lines.findIndex((line) => /Unhandled (Errors?|Rejections?)|Uncaught Exception/.test(line));
+  return title < 0 ? lines.slice(-30).join('\n') : lines.slice(title, title + 80).join('\n');
+}
+
 const counts = { passed: 0, failed: 0, pending: 0 };
 for (const status of tests.values()) counts[status]++;
 const parts = existsSync(join(folder, 'parts')) ? readFileSync(join(folder, 'parts'), 'utf8').trim() : '';
@@ -50,6 +59,7 @@ for (const line of parts === '' ? [] : parts.split('\n')) {
   if (code === '0') counts.passed += isSuite ? 0 : 1;
   else if (!broken.has(part)) {
     console.log(`failed: ${part} ended with ${code}`);
+    console.log(errorsOf(join(folder, `output-${part}.log`)));
     counts.failed++;
   }
 }
