@@ -300,11 +300,15 @@ describe('a setting without effect in the recipe', () => {
     expect(said('agents.first.rewardWeight=0', teacher)).toEqual([]);
   });
 
-  it('is warned about: a KL whose average gradient is 0', () => {
+  it('is warned about: a KL that does not hold its policy near the reference', () => {
     const said = (...overrides: string[]) =>
       weakSettings(choiceRecipe({}, ['policies.first.kl.coefficient=1', ...overrides])).map(({ message }) => message);
     expect(said('policies.first.kl.kind=k1')[0]).toMatch(/'k1' is 0 in the loss, so policies\.first\.kl does not/);
     for (const other of ['kind=k3', 'kind=k2', 'in=reward']) expect(said(`policies.first.kl.${other}`)).toEqual([]);
+    for (const kind of ['k2', 'k3', 'abs'])
+      expect(said('policies.first.kl.in=reward', `policies.first.kl.kind=${kind}`)).toEqual([
+        expect.stringContaining(`in the reward, '${kind}' punishes tokens that are too unlikely too`),
+      ]);
   });
 
   it('is warned about: a critic that the estimator does not need', () => {

@@ -194,19 +194,23 @@ describe('the KL in each place', () => {
     logprobsOf(logits).reduce((sum, logprob, a) => sum + Math.exp(logprob) * (logprob - (others[a] ?? 0)), 0);
 
   const every = places.flatMap((place) => kinds.map((kind) => ({ place, kind })));
-  it.each(every)('leads to the reference, or is refused: in the $place, kind $kind', ({ place, kind }) => {
-    const settings = settingsOf(place, kind);
-    const used = settings.kind as KlKind;
-    const others = logprobsOf([0, 0.5, -0.5, 1, 0]);
-    let logits: readonly number[] = [3, 0, 0.5, 0, -1];
-    const before = klBetween(logits, others);
-    for (let n = 0; n < 2000; n++) {
-      const step = stepOf(place, used, logits, others);
-      logits = logits.map((logit, i) => logit + 0.05 * (step[i] ?? 0));
-    }
-    const leads = klBetween(logits, others) < 0.1 * before;
-    if (place === 'loss') expect([used === 'k1' || leads, settings.refused]).toEqual([true, []]);
-    else expect(settings.refused).toEqual(leads ? [] : ['policies.solver.kl.kind']);
-    if (kind === undefined) expect([used, leads]).toEqual([place === 'loss' ? 'k3' : 'k1', true]);
-  });
+  // In the reward it is a warning, and no refusal: test/runs/settings-with-effect.test.ts.
+  it.each(every)(
+    'leads to the reference by default, and is refused as a wrong teacher: in the $place, kind $kind',
+    ({ place, kind }) => {
+      const settings = settingsOf(place, kind);
+      const used = settings.kind as KlKind;
+      const others = logprobsOf([0, 0.5, -0.5, 1, 0]);
+      let logits: readonly number[] = [3, 0, 0.5, 0, -1];
+      const before = klBetween(logits, others);
+      for (let n = 0; n < 2000; n++) {
+        const step = stepOf(place, used, logits, others);
+        logits = logits.map((logit, i) => logit + 0.05 * (step[i] ?? 0));
+      }
+      const leads = klBetween(logits, others) < 0.1 * before;
+      expect(leads).toBe(place === 'loss' ? used !== 'k1' : used === 'k1');
+      expect(settings.refused).toEqual(place === 'advantage' && !leads ? ['policies.solver.kl.kind'] : []);
+      if (kind === undefined) expect([used, leads]).toEqual([place === 'loss' ? 'k3' : 'k1', true]);
+    },
+  );
 });

@@ -42,8 +42,8 @@ export const referenceKl: Signal = {
       };
       yield {
         path: `policies.${policy}.kl.kind`,
-        test: kl === undefined || kl.in === 'loss' || kl.kind === 'k1',
-        message: `in the ${kl?.in} '${kl?.kind}' does not lead to the reference: expected 'k1'`,
+        test: kl?.in !== 'advantage' || kl.kind === 'k1',
+        message: `in the advantage '${kl?.kind}' does not lead to the reference: expected 'k1'`,
       };
       if (kl?.reference.type !== 'policy') continue;
       const other = kl.reference.policy;

@@ -74,14 +74,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         ? []
         : [`'${type}' needs no critic, so policies.${name}.critic has no effect`],
     ),
-    ...Object.entries(policies).flatMap(([name, { kl }]) =>
-      kl?.in === 'loss' && kl.kind === 'k1'
-        ? [
-            `the average gradient of 'k1' is 0 in the loss, so policies.${name}.kl does not hold the policy near its ` +
-              'reference: choose another kind, or kl.in=reward',
-          ]
-        : [],
-    ),
+    ...Object.entries(policies).flatMap(([name, { kl }]) => misplacedKl(`policies.${name}.kl`, kl)),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
@@ -93,6 +86,21 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           ];
     }),
   ].map((message) => ({ code: 'settings', message }));
+}
+
+/** A warning for an estimate of the KL that does not hold its policy near the reference in the place where it is used. */
+function misplacedKl(path: string, kl: Recipe['policies'][string]['kl']): string[] {
+  if (kl?.in === 'loss' && kl.kind === 'k1')
+    return [
+      `the average gradient of 'k1' is 0 in the loss, so ${path} does not hold the policy near its reference: choose ` +
+        'another kind, or kl.in=reward',
+    ];
+  if (kl?.in === 'reward' && kl.kind !== 'k1')
+    return [
+      `in the reward, '${kl.kind}' punishes tokens that are too unlikely too, so ${path} does not lead the policy back ` +
+        'to its reference: choose k1',
+    ];
+  return [];
 }
 
 /**
