@@ -1,5 +1,5 @@
-import { isObject, ownValue } from '../../errors.js';
-import type { Tool } from '../../nouns.js';
+import { fitsJsonSchema, isObject, ownValue } from '../../errors.js';
+import type { JsonSchema, Tool } from '../../nouns.js';
 import { exactMembers, exactText, objectText } from './exact-arguments.js';
 import { propertiesOf } from './schema-properties.js';
 import { blockOpening, blocksOf, type CallAt, callsInBlocks } from './tagged-blocks.js';
@@ -12,8 +12,8 @@ const PARAMETER =
 const END = /\s*<\/function>/y;
 
 /**
- * `<tool_call><function=name><parameter=name>value</parameter>...</function></tool_call>`. A value is a text if the
- * schema says so, else JSON. If the schema has no type, it is read as JSON if it is valid JSON.
+ * `<tool_call><function=name><parameter=name>value</parameter>...</function></tool_call>`. A value is JSON or a text,
+ * as its schema allows. If the schema allows both, or does not name the parameter, JSON is tried first.
  */
 export const qwenCoder: ToolFormat = {
   families: 'Qwen3-Coder',
@@ -29,26 +29,29 @@ function callAt(tools: readonly Tool[]): CallAt {
     const name = FUNCTION.exec(text)?.[1];
     const tool = tools.find((each) => each.name === name);
     if (name === undefined || tool === undefined) return undefined;
-    const properties = propertiesOf(tool.parameters);
     const values = new Map<string, string>();
     for (let at = FUNCTION.lastIndex; ; at = PARAMETER.lastIndex) {
       END.lastIndex = at;
       if (END.test(text)) return { call: { name, arguments: objectText(values) }, end: END.lastIndex };
       PARAMETER.lastIndex = at;
       const [, key = '', written = ''] = PARAMETER.exec(text) ?? [];
-      const value = parameterValue(written, ownValue(properties, key));
+      const value = parameterValue(written, key, tool);
       if (key === '' || values.has(key) || value === undefined) return undefined;
       values.set(key, value);
     }
   };
 }
 
-function parameterValue(text: string, schema: unknown): string | undefined {
-  const type = isObject(schema) ? schema.type : undefined;
-  if (type === 'string') return JSON.stringify(text);
-  const value = exactText(type === 'boolean' ? text.toLowerCase() : text); // templates write True
-  const isText = type === undefined || (Array.isArray(type) && type.includes('string'));
-  return isText ? (value ?? JSON.stringify(text)) : value;
+/** The first reading of a value that its schema allows: JSON, a word of Python, as templates write it, or a text. */
+function parameterValue(text: string, name: string, { parameters }: Tool): string | undefined {
+  const given = ownValue(propertiesOf(parameters), name);
+  const literal = JSON.stringify(text);
+  if (!isObject(given)) return exactText(text) ?? literal;
+  if (given.type === 'string') return literal;
+  const schema: JsonSchema = { $defs: parameters.$defs, definitions: parameters.definitions, ...given };
+  const word = /^(true|false)$/i.test(text) ? text.toLowerCase() : text === 'None' ? 'null' : undefined;
+  const readings = [exactText(text), word, literal].filter((each) => each !== undefined);
+  return readings.find((each) => fitsJsonSchema(each, schema)) ?? readings[0];
 }
 
 function blockOfCall({ name, arguments: text }: WrittenCall): string {

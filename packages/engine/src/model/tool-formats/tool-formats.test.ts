@@ -177,6 +177,31 @@ describe('calls as models write them', () => {
     const values = { query: '12\n "x"', limit: 12, where: { a: [1] }, exact: true, more: 'so it is' };
     expect(parsed(callsIn(text, 'qwen-coder', tools)?.calls)).toEqual([['search', values]]);
   });
+
+  const optional = (type: string) => ({ anyOf: [{ type }, { type: 'null' }] });
+  it.each([
+    [optional('string'), '123', '123'],
+    [optional('string'), 'none', 'none'],
+    [optional('string'), 'null', null],
+    [optional('integer'), 'None', null],
+    [optional('boolean'), 'False', false],
+    [{ type: ['string', 'null'] }, '[1]', '[1]'],
+    [{ type: 'string' }, 'null', 'null'],
+    [{ enum: ['1', 'None', 'constructor'] }, '1', '1'],
+    [{ enum: ['1', 'None', 'constructor'] }, 'None', 'None'],
+    [{ enum: ['1', 'None', 'constructor'] }, 'constructor', 'constructor'],
+    [{ $ref: '#/$defs/text' }, '12', '12'],
+    [{ $ref: '#/definitions/text' }, 'true', 'true'],
+    [{ oneOf: [{ type: 'array' }, { type: 'string' }] }, '["a"]', ['a']],
+    [{ allOf: [{ type: 'string' }] }, '5', '5'],
+    [{}, '5', 5],
+  ])('have in XML a reading that fits their schema: %j, %s', (schema, value, expected) => {
+    const text = { type: 'string' };
+    const parameters = { properties: { x: schema }, $defs: { text }, definitions: { text } };
+    const call = `<tool_call>\n<function=f>\n<parameter=x>\n${value}\n</parameter>\n</function>\n</tool_call>`;
+    const read = callsIn(call, 'qwen-coder', [{ name: 'f', parameters }]);
+    expect(parsed(read?.calls)).toEqual([['f', { x: expected }]]);
+  });
 });
 
 describe('the format of a chat template', () => {
