@@ -19,7 +19,7 @@ const TOOL_TEMPLATE = 'additional_chat_templates/tool_use.jinja';
 
 /**
  * Reads the tokenizer of a model's directory or GGUF file. In a directory, the ids that end a text come from
- * generation_config.json, else from config.json, else from the tokenizer.
+ * generation_config.json, else from config.json; the tokenizer's own also ends one.
  * @param ownTemplate A chat template in place of the directory's: its text, or the name of one that ships
  * @throws CheckpointError when files are missing or unreadable; TokenizerError when their contents cannot be used, or
  *   the template ends messages with a token that the vocabulary lacks.

@@ -125,7 +125,18 @@ describe('the huggingface tokenizer', () => {
     expect(tokenizer.stopTokens).toEqual([4]);
     expect(tokenizer.chat([user('aab')])).toEqual([0, 2, 4, 2]);
     expect(createTokenizer({ ...small, chatTemplate: 'b', stopTokens: [1, 4] }).chat([user('a')])).toEqual([1]);
-    expect(createTokenizer({ ...small, stopTokens: [1, 4] }).stopTokens).toEqual([1, 4]);
+  });
+
+  it.each([
+    ['the one that the template writes behind an answer first', [1, 4], undefined, [4, 1]],
+    ["also the tokenizer's own", [1], undefined, [4, 1]],
+    ['in their order if the template writes none', [1, 3], '{{ messages[0].content }}', [1, 3, 4]],
+    ['in their order if the template refuses', [1, 3], "{{ raise_exception('no') }}", [1, 3, 4]],
+    ['one behind another', [1, 4], '{% for m in messages %}{{ m.content }}b [END]{% endfor %}', [1, 4]],
+    ['one without a text last', [77, 4], undefined, [4, 77]],
+  ])('ends responses with the tokens of the files: %s', (_, stopTokens, chatTemplate, expected) => {
+    const tokenizer = createTokenizer({ ...small, stopTokens, ...(chatTemplate && { chatTemplate }) });
+    expect(tokenizer.stopTokens).toEqual(expected);
   });
 
   it('shows nothing for ids beyond the vocabulary, which padded models can sample', () => {

@@ -37,7 +37,7 @@ export function huggingFaceTokenizer(spec: HuggingFaceSpec): Tokenizer {
     return known;
   };
 
-  const stopTokens = spec.stopTokens ?? endToken(spec, pipeline);
+  const stopTokens = stopTokensOf(spec, pipeline, render);
 
   return {
     vocabSize: Math.min(size, rows),
@@ -73,10 +73,34 @@ function requireSmallIds({ model, added_tokens: added }: Readonly<Record<string,
       );
 }
 
-function endToken(spec: HuggingFaceSpec, { idOf }: Pipeline): number[] {
+/**
+ * The ids that end a response: those of the model's files, and the tokenizer's own, which files of tuned models may lack.
+ * The one that the chat template writes behind an answer comes first, as a model learns to end its answers with it.
+ */
+function stopTokensOf(spec: HuggingFaceSpec, { idOf, textOf }: Pipeline, render: ConversationRenderer): number[] {
   const text = specialToken(spec.config.eos_token);
-  const id = text === undefined ? undefined : idOf(text);
-  return id === undefined ? [] : [id];
+  const own = text === undefined ? undefined : idOf(text);
+  const ids = [...new Set([...(spec.stopTokens ?? []), ...(own === undefined ? [] : [own])])];
+  if (ids.length < 2) return ids;
+  const behind = textBehindAnswer(render);
+  const placeOf = (id: number) => {
+    const at = behind.indexOf(textOf(id) ?? ANSWER);
+    return at < 0 ? behind.length : at;
+  };
+  return ids.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+const ANSWER = '\ue000';
+
+/** The text that a template writes behind an assistant's message; empty if it refuses the conversation. */
+function textBehindAnswer(render: ConversationRenderer): string {
+  const message = (role: Message['role'], content: string): Message => ({ role, content });
+  try {
+    const text = render([message('user', 'a'), message('assistant', ANSWER), message('user', 'b')]);
+    return text.split(ANSWER)[1] ?? '';
+  } catch {
+    return '';
+  }
 }
 
 /** The text of a special token, which files give as a string or as an object with its `content`. */

@@ -40,7 +40,7 @@ const tokenizerSpec = z.discriminatedUnion('type', [
     config: jsonObject,
     /** The text of chat_template.jinja; by default the template in `config` is used. */
     chatTemplate: z.string().optional(),
-    /** The model's end-of-sequence ids; by default the tokenizer's `eos_token`. */
+    /** The model's end-of-sequence ids, besides the tokenizer's `eos_token`. */
     stopTokens: z.array(z.int().nonnegative()).readonly().optional(),
     /**
      * The rows of the model's embedding, if the tokenizer has special tokens beyond them, as Gemma 3's has one for
