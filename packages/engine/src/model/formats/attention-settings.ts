@@ -14,6 +14,7 @@ const ropeSettings = z.looseObject({
   rope_theta: positive.optional(),
   rope_type: z.string().optional(),
   type: z.string().optional(),
+  partial_rotary_factor: z.literal(1).nullish(),
 });
 const linear = z.looseObject({ factor: positive });
 const llama3 = z.looseObject({
@@ -23,18 +24,36 @@ const llama3 = z.looseObject({
   original_max_position_embeddings: z.int().positive(),
 });
 
+interface Rope {
+  readonly base: number;
+  readonly scaling?: RopeScaling;
+}
+
 /**
  * Reads the rotary embedding from either generation of config.json: `rope_theta` and `rope_scaling`, or both in
  * `rope_parameters`.
  * @param defaultBase The family's base if the file names none
- * @throws CheckpointError when it is malformed or of an unsupported kind
+ * @throws CheckpointError when it is malformed or of an unsupported kind, or given twice and not alike
  */
-export function readRope(
+export function readRope(raw: Readonly<Record<string, unknown>>, file: string, defaultBase: number): Rope {
+  const isGiven = (key: string) => Object.keys(raw[key] ?? {}).length > 0;
+  const older = readRopeIn('rope_scaling', raw, file, defaultBase);
+  if (!isGiven('rope_parameters')) return older;
+  const rope = readRopeIn('rope_parameters', raw, file, defaultBase);
+  // transformers 5 takes the older key, and not the base of the newer one.
+  if (isGiven('rope_scaling') && !isSame(rope, older))
+    throw new CheckpointError(`${file}: rope_scaling says another than rope_parameters, expected one of them`);
+  return rope;
+}
+
+const isSame = (one: Rope, other: Rope) => JSON.stringify(one) === JSON.stringify(other);
+
+function readRopeIn(
+  key: 'rope_parameters' | 'rope_scaling',
   raw: Readonly<Record<string, unknown>>,
   file: string,
   defaultBase: number,
-): { readonly base: number; readonly scaling?: RopeScaling } {
-  const key = raw.rope_parameters ? 'rope_parameters' : 'rope_scaling';
+): Rope {
   const settings = parseWith(ropeSettings, raw[key] ?? {}, file, key);
   const base = settings.rope_theta ?? parseWith(positive.nullish(), raw.rope_theta, file, 'rope_theta') ?? defaultBase;
   const type = settings.rope_type ?? settings.type ?? 'default';

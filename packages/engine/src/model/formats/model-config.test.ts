@@ -227,6 +227,8 @@ describe('readConfig', () => {
     expect(of({ norm_eps: undefined, conv_L_cache: 4 })).toMatchObject({ normEpsilon: 1e-5, convolution: { taps: 4 } });
   });
 
+  const linear = { type: 'linear', factor: 2 };
+
   it.each([
     [{ rope_theta: 5e5, rope_scaling: null }, 5e5, undefined],
     [{ rope_theta: 5e5, rope_scaling: llama3 }, 5e5, llama3Scaling],
@@ -234,6 +236,8 @@ describe('readConfig', () => {
     [{ rope_parameters: { rope_theta: 1e6, rope_type: 'default' } }, 1e6, undefined],
     [{ rope_parameters: { ...llama3, rope_theta: 1e6 } }, 1e6, llama3Scaling],
     [{ rope_parameters: { rope_type: 'default' }, rope_theta: 7e5 }, 7e5, undefined],
+    [{ rope_parameters: {}, rope_scaling: { type: 'linear', factor: 2 }, rope_theta: 7e5 }, 7e5, linear],
+    [{ rope_parameters: { ...linear, rope_theta: 7e5 }, rope_scaling: linear, rope_theta: 7e5 }, 7e5, linear],
   ])('reads the rotary embedding of either generation: %j', (rope, base, scaling) => {
     const model = readConfig({ ...llama, ...rope });
     expect(model.config.ropeBase).toBe(base);
@@ -302,6 +306,9 @@ describe('readConfig', () => {
     [{ num_key_value_heads: 3 }, '4 heads cannot share 3 key/value heads evenly'],
     [{ rope_scaling: { type: 'yarn', factor: 2 } }, 'rope_scaling of the kind "yarn" is not supported'],
     [{ rope_parameters: { ...llama3, high_freq_factor: 'x' } }, 'rope_parameters.high_freq_factor: '],
+    [{ rope_parameters: 'default' }, 'rope_parameters: '],
+    [{ rope_parameters: { rope_theta: 1e4 }, rope_scaling: llama3 }, 'rope_scaling says another than rope_parameters'],
+    [{ rope_parameters: { partial_rotary_factor: 0.5 } }, 'rope_parameters.partial_rotary_factor: '],
     [{ rope_theta: 0 }, 'rope_theta: '],
     [{ hidden_act: 'gelu' }, 'hidden_act = "gelu" is not supported'],
     [{ mlp_bias: true }, 'mlp_bias = true is not supported'],
