@@ -50,6 +50,7 @@ describe('a JSON schema', () => {
     ['a reference to another document', { $ref: 'https://example.com/schema.json' }],
     ['a reference to nothing', { $ref: '#/definitions/none' }],
     ['look-ahead', { pattern: '^(?!a)' }],
+    ['more than 1,000 repetitions', { pattern: '^a{2,1001}$' }],
     ['the opposite of look-ahead', { not: { pattern: '^(?!b)' } }],
     ['the opposite of a reference to another document', { not: { $ref: 'other.json' } }],
     ['a choice with an unread part', { oneOf: [{ pattern: '(?=a)' }, { type: 'string' }] }],
@@ -65,6 +66,29 @@ describe('a JSON schema', () => {
     [1e30, 3, false],
   ])('of decimal multiples: %d of %d is %s', (value, multipleOf, fits) => {
     expect(fitsSchema(value, { multipleOf })).toBe(fits);
+  });
+
+  it.each([
+    '^\\s$',
+    '^\\S$',
+    '^[\\s]$',
+    '^[^\\s]$',
+    '^[\\S]$',
+    '^[^\\S]$',
+    '^[\\w\\s]$',
+    '^[[\\s]$',
+    '^[\\]\\S]$',
+    '^\\\\s$',
+    '^[\\\\s]$',
+    '^\\W$',
+    '^\\D$',
+  ])('matches the characters that JavaScript matches: %s', (pattern) => {
+    const starts = [0, 0x80, 0x1640, 0x1fe0, 0x2020, 0x2fe0, 0xfee0, 0x10ff80];
+    const letters = starts.flatMap((start) => Array.from({ length: 0x80 }, (_, i) => String.fromCodePoint(start + i)));
+    const expression = new RegExp(pattern, 'u');
+    expect(letters.filter((letter) => fitsSchema(letter, { pattern }))).toEqual(
+      letters.filter((letter) => expression.test(letter)),
+    );
   });
 
   it('refers to itself as deep as a value goes', () => {

@@ -362,7 +362,7 @@ class SchemaCheck {
     this.step(COMPILE_STEPS + 10 * pattern.length);
     if (pattern.length > LONGEST_PATTERN) return undefined;
     try {
-      return RE2JS.compile(RE2JS.translateRegExp(pattern));
+      return RE2JS.compile(withAllSpaces(RE2JS.translateRegExp(pattern)));
     } catch {
       return undefined; // look-around and references need backtracking
     }
@@ -391,6 +391,23 @@ class SchemaCheck {
     const names = Object.keys(value).sort();
     return `{${names.map((name) => `${JSON.stringify(name)}:${this.textOf(value[name])}`).join()}}`;
   }
+}
+
+/** White space of ECMA-262, and all other characters, as parts of a class. RE2's `\s` is ASCII's white space. */
+const SPACES =
+  '\\x{9}-\\x{d}\\x{20}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}';
+const OTHERS =
+  '\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}' +
+  '\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{fefe}\\x{ff00}-\\x{10ffff}';
+
+/** A pattern of RE2 whose `\s` and `\S` are those of ECMA-262. */
+function withAllSpaces(pattern: string): string {
+  let inClass = false;
+  return pattern.replace(/\\[\s\S]|[[\]]/g, (mark) => {
+    if (mark === '[' || mark === ']') inClass = mark === '[';
+    const part = mark === '\\s' ? SPACES : mark === '\\S' ? OTHERS : undefined;
+    return part === undefined ? mark : inClass ? part : `[${part}]`;
+  });
 }
 
 /** In drafts before 2019-09, the keywords beside a reference do not count. */
