@@ -107,7 +107,31 @@ describe('an endpoint', () => {
   });
 });
 
+it.each([
+  ['reasoning_content', { reasoning_content: 'hm', reasoning: null }],
+  ['reasoning', { reasoning: 'hm' }],
+  ['both', { reasoning_content: 'hm', reasoning: 'hm' }],
+])('thinks in the field that servers have for it: %s', async (_, thought) => {
+  const choices = [{ message: { content: 'Me.', ...thought }, finish_reason: 'stop' }];
+  const { url } = await chatServer((_, response) => json(response, { choices }));
+  expect(await open(url).complete(request, never)).toMatchObject({ text: 'Me.', reasoning: 'hm' });
+});
+
 describe('an endpoint that fails', () => {
+  const ended = (more: object) => ({ choices: [{ message: { content: '' }, finish_reason: 'error', ...more }] });
+  it.each<[string, object, string, number]>([
+    ['a busy upstream', { error: { message: 'rate limited', code: 429 } }, '429 rate limited', 2],
+    ['an unknown model', { error: { message: 'no such model', code: 404 } }, '404 no such model', 1],
+    ['a code that is no status', { error: { message: 'broken', code: 'server_error' } }, '502 broken', 2],
+    ['a text', { error: 'Unexpected endpoint' }, '502 "Unexpected endpoint"', 2],
+    ['an answer with an error', ended({ error: { message: 'gone', code: 503 } }), '503 gone', 2],
+    ['an answer that ended by one', ended({}), '502 "the model ended its answer by an error"', 2],
+  ])('with status 200 is refused with its reason: %s', async (_, body, message, count) => {
+    const { requests, url } = await chatServer((_, response) => json(response, body));
+    await expect(open(url, { retries: 1 }).complete(request, never)).rejects.toThrow(`${url}: ${message}`);
+    expect(requests).toHaveLength(count);
+  });
+
   it.each([429, 500, 503])('is asked again after %i, so often and no oftener', async (status) => {
     const { requests, url } = await chatServer(({ body }, response, index) =>
       body.seed === 5 && index >= 2 ? say(response, 'at last') : refuse(response, status),

@@ -4,7 +4,7 @@ import { APIError, OpenAI } from 'openai';
 import { z } from 'zod';
 import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
-import { AnswerError, exactJson, issuesText, reasonOf } from '../errors.js';
+import { AnswerError, exactJson, isObject, issuesText, jsonObject, reasonOf } from '../errors.js';
 import { excerpt, Secret, waitMs } from '../host.js';
 import type { Message } from '../nouns.js';
 import { webRequest } from '../platform.js';
@@ -24,6 +24,7 @@ const toolCall = z.object({
 const message = z.object({
   content: z.string().nullish(),
   reasoning_content: z.string().nullish(),
+  reasoning: z.string().nullish().catch(undefined), // of vLLM, OpenRouter and Ollama
   tool_calls: z.array(toolCall).nullish(),
 });
 const completion = z.object({
@@ -85,6 +86,8 @@ function guarded(secret: Secret): typeof fetch {
       const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
       const { status } = answer;
       const headers = boundedRetryAfter(answer.headers, Date.now());
+      const failure = status === 200 ? failureIn(answer.text()) : undefined;
+      if (failure !== undefined) return Response.json({ error: failure.error }, { status: failure.status, headers });
       // `Response` accepts only these statuses, and some of them only without a body.
       const usable = status >= 200 && status <= 599 && ![204, 205, 304].includes(status);
       return new Response(usable ? answer.text() : `status ${status}`, { status: usable ? status : 502, headers });
@@ -97,12 +100,26 @@ function guarded(secret: Secret): typeof fetch {
   };
 }
 
+/** The error of a reply with status 200: servers send it if their upstream failed when the status was sent already. */
+function failureIn(text: string): { readonly status: number; readonly error: object } | undefined {
+  const body = jsonObject(text);
+  const first: unknown = Array.isArray(body?.choices) ? body.choices[0] : undefined;
+  const choice = isObject(first) ? first : {};
+  const isEnded = choice.finish_reason === 'error';
+  const given = body?.error || choice.error || (isEnded && 'the model ended its answer by an error');
+  if (!given) return undefined;
+  const error = isObject(given) ? given : { message: exactJson(given) };
+  const code = Number(error.code);
+  return { status: Number.isInteger(code) && code >= 400 && code <= 599 ? code : 502, error };
+}
+
 /** @throws Error when it is not a chat completion */
 function utterance(answer: unknown): Utterance {
   const parsed = completion.safeParse(answer);
   if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
   const [choice] = parsed.data.choices;
-  const { content, reasoning_content: reasoning, tool_calls: calls } = choice?.message ?? {};
+  const { content, reasoning_content, tool_calls: calls } = choice?.message ?? {};
+  const reasoning = reasoning_content || choice?.message.reasoning;
   const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
   const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = parsed.data.usage ?? {};
   return {
