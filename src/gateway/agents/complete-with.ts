@@ -68,7 +68,10 @@ function promptMessage({ role, content, toolCalls = [], toolCallId = '', name = 
   return { role, content: [...text, ...calls] };
 }
 
-/** @throws EndpointError for an answer of another interface: every later answer has that form too */
+/**
+ * @throws EndpointError for an answer of another interface: every later answer has that form too; Error for an answer
+ *   that ended by an error
+ */
 function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }: AnyLanguageModel): TextReply {
   if (!Array.isArray(content))
     throw new EndpointError(`${provider}/${modelId} answered without a list of parts; expected AI SDK 5, 6 or 7`);
@@ -87,6 +90,7 @@ function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }
       arguments: typeof input === 'string' ? input : JSON.stringify(input ?? {}),
     }));
   const finish = isObject(finishReason) ? finishReason.unified : finishReason;
+  if (finish === 'error') throw new Error(`${provider}/${modelId} ended its answer by an error`);
   const { inputTokens, outputTokens } = isObject(usage) ? usage : {};
   const [promptTokens, responseTokens] = [countOf(inputTokens), countOf(outputTokens)];
   return {

@@ -1,0 +1,31 @@
+import { MockLanguageModelV3 } from 'ai/test';
+import { expect, it } from 'vitest';
+import { completeWith } from './complete-with.js';
+
+const tokens = { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined };
+const usage = { inputTokens: tokens, outputTokens: { total: 1, text: 1, reasoning: undefined } };
+const request = {
+  messages: [{ role: 'user', content: 'Who?' }],
+  maxTokens: 9,
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  seed: 1,
+};
+
+it.each([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['content-filter', 'stop'],
+  ['error', 'mock-provider/mock-model-id ended its answer by an error'],
+] as const)('an answer of a model that ended by %s is %s', async (unified, expected) => {
+  const answer = { content: [{ type: 'text' as const, text: '' }], finishReason: { unified, raw: unified }, usage };
+  const model = new MockLanguageModelV3({ doGenerate: { ...answer, warnings: [] } });
+  const reply = completeWith(model)(request as never, new AbortController().signal);
+  expect(
+    await Promise.resolve(reply).then(
+      ({ finishReason }) => finishReason,
+      ({ message }: Error) => message,
+    ),
+  ).toBe(expected);
+});
