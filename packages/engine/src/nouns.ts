@@ -37,6 +37,7 @@ export {
 } from './base/core/evaluation.js';
 export { contentText, jsonText, readable, stringify } from './base/core/json-text.js';
 export {
+  argumentsText,
   assistant,
   type JsonSchema,
   type Message,

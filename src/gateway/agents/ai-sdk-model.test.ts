@@ -107,6 +107,13 @@ describe('a model of AI SDK', () => {
     await expect(refused).rejects.toThrow("a user message has a part of type 'file'; expected text");
   });
 
+  it.each([[''], [undefined], [{}]])('reads a call without arguments whose input is %j', async (input) => {
+    const { model, requests } = scripted(answer({}));
+    const part = { type: 'tool-call', toolCallId: 'c', toolName: 'look', input };
+    await model.doGenerate({ prompt: [{ role: 'assistant', content: [part] }] } as ModelCall);
+    expect(requests[0]?.messages[0]?.toolCalls).toEqual([{ id: 'c', name: 'look', arguments: '{}' }]);
+  });
+
   it.each<[string, unknown, string]>([
     ['a text', { type: 'text', value: 'x' }, 'x'],
     ['JSON', { type: 'json', value: [1, { a: null }] }, '[1,{"a":null}]'],

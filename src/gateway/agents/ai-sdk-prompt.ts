@@ -1,6 +1,6 @@
 /** Reads a call of AI SDK's interface as a request to a model. */
 import { ArgumentError, isObject } from '@drmas/engine/errors';
-import type { Message, Tool, ToolCall } from '@drmas/engine/nouns';
+import { argumentsText, type Message, type Tool, type ToolCall } from '@drmas/engine/nouns';
 import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../../teams/index.js';
 import type { ModelRequest } from '../dialects/dialect.js';
 import { given } from '../dialects/request-fields.js';
@@ -104,7 +104,7 @@ function textOf(role: string, part: PromptPart & { readonly text?: unknown }): s
 
 function callOf(part: PromptPart): ToolCall {
   const { toolCallId, toolName, input } = part as PromptPart & Record<string, unknown>;
-  const text = typeof input === 'string' ? input : JSON.stringify(input ?? {});
+  const text = typeof input === 'string' ? argumentsText(input) : JSON.stringify(input ?? {});
   return { id: String(toolCallId), name: String(toolName), arguments: text };
 }
 

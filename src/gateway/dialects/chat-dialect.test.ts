@@ -291,6 +291,12 @@ describe('chat completions', () => {
     }
   });
 
+  it('may have calls that write no arguments where there are none', () => {
+    const call = { id: 'a', type: 'function', function: { name: 'now', arguments: '' } };
+    const { messages } = chatDialect.read({ ...ask, messages: [{ role: 'assistant', tool_calls: [call] }] });
+    expect(messages[0]?.toolCalls).toEqual([{ id: 'a', name: 'now', arguments: '{}' }]);
+  });
+
   it.each([
     [{ type: 'text' }, undefined],
     [{ type: 'json_object' }, { type: 'object' }],

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
 import type { AnswerUsage, Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from './dialect.js';
 import {
+  callArguments,
   checked,
   content,
   given,
@@ -29,7 +30,7 @@ const toolCall = z
   .object({
     id: nameText,
     type: z.literal('function').nullish(),
-    function: z.object({ name: nameText, arguments: z.string() }),
+    function: z.object({ name: nameText, arguments: callArguments }),
   })
   .transform(({ id, function: called }): ToolCall => ({ id, name: called.name, arguments: called.arguments }));
 

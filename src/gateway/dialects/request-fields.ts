@@ -1,7 +1,7 @@
 /** Parts that the requests of all dialects share: limits, texts in parts, tools, and error messages. */
 
 import { DialectError, isObject, issuesText, ownValue } from '@drmas/engine/errors';
-import type { JsonSchema, Tool, ToolChoice } from '@drmas/engine/nouns';
+import { argumentsText, type JsonSchema, type Tool, type ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 
 /** The most messages: no model could read a longer conversation. */
@@ -15,6 +15,8 @@ const MOST_FAULTS = 3;
 
 export const nameText = z.string().min(1).max(LONGEST_NAME);
 export const positive = z.int().min(1);
+/** The arguments of an earlier call. */
+export const callArguments = z.string().transform(argumentsText);
 
 /** A schema: any JSON object; models read it as it is. */
 export const jsonSchema = z.custom<JsonSchema>(isObject, 'expected a JSON schema');

@@ -288,6 +288,12 @@ describe('responses', () => {
     expect([wishing(false), wishing(true), wishing(null)]).toEqual([['parallel_tool_calls'], [], []]);
   });
 
+  it('may have calls that write no arguments where there are none', () => {
+    const call = { type: 'function_call', call_id: 'a', name: 'now', arguments: '' };
+    const { messages } = responsesDialect.read({ ...plain, input: [call] });
+    expect(messages[0]?.toolCalls).toEqual([{ id: 'a', name: 'now', arguments: '{}' }]);
+  });
+
   it.each([
     [{ type: 'text' }, undefined],
     [{ type: 'json_object' }, { type: 'object' }],

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { openAiError } from './answer-parts.js';
 import type { Dialect, ModelRequest, Recall, Said } from './dialect.js';
 import {
+  callArguments,
   checked,
   content,
   given,
@@ -37,7 +38,7 @@ const item = z.preprocess(
       role: z.enum(['system', 'developer', 'user', 'assistant']),
       content,
     }),
-    z.object({ type: z.literal('function_call'), call_id: nameText, name: nameText, arguments: z.string() }),
+    z.object({ type: z.literal('function_call'), call_id: nameText, name: nameText, arguments: callArguments }),
     z.object({ type: z.literal('function_call_output'), call_id: nameText, output: content }),
     z.object({ type: z.literal('reasoning') }),
     z.object({ type: z.literal('item_reference'), id: nameText }),

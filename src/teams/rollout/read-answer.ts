@@ -1,6 +1,6 @@
 import type { Generation, PlayableHandle, Utterance } from '@drmas/engine/contract';
 import { ArgumentError, fitsJsonSchema, isObject } from '@drmas/engine/errors';
-import type { JsonSchema, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
+import { argumentsText, type JsonSchema, type Tool, type ToolChoice, type Turn } from '@drmas/engine/nouns';
 import {
   callsIn,
   isCallOf,
@@ -97,7 +97,7 @@ function callsOf(
 
 function callsOfServer(answer: Generation | Utterance, content: string, tools: readonly Tool[]) {
   const calls = ('text' in answer ? answer.toolCalls : undefined) ?? [];
-  const written = calls.map(({ name, arguments: text }) => ({ name, arguments: text }));
+  const written = calls.map(({ name, arguments: text }) => ({ name, arguments: argumentsText(text) }));
   return written.every((call) => isCallOf(call, tools)) ? { content, calls: written } : undefined;
 }
 

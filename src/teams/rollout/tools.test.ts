@@ -173,6 +173,17 @@ describe('an endpoint with tools', () => {
     expect(outcome).toMatchObject({ valid: true, toolCalls: [{ ...call, id: `call_${turns[0]?.id}_0` }] });
   });
 
+  it.each(['', ' '])('may call a tool without arguments by writing none: %j', async (none) => {
+    const options: AskOptions = { tools: [{ name: 'now', parameters: { type: 'object', properties: {} } }] };
+    const answer: Utterance = {
+      text: '',
+      finishReason: 'stop',
+      toolCalls: [{ id: 'a', name: 'now', arguments: none }],
+    };
+    const { outcome } = await answered(answer, options);
+    expect(outcome).toMatchObject({ valid: true, toolCalls: [{ name: 'now', arguments: '{}' }] });
+  });
+
   it('writes an invalid turn if it calls another tool, or calls none though it had to', async () => {
     const other = { ...call, name: 'sub' };
     expect((await answered({ text: 'x', finishReason: 'stop', toolCalls: [other] })).outcome).toMatchObject({

@@ -107,6 +107,14 @@ describe('an endpoint', () => {
   });
 });
 
+it.each([[''], [null], [undefined], ['{}']])('calls a tool without arguments by the arguments %j', async (none) => {
+  const call = { id: 'c1', type: 'function', function: { name: 'now', arguments: none } };
+  const choices = [{ message: { content: null, tool_calls: [call] }, finish_reason: 'tool_calls' }];
+  const { url } = await chatServer((_, response) => json(response, { choices }));
+  const { toolCalls } = await open(url).complete(request, never);
+  expect(toolCalls).toEqual([{ id: 'c1', name: 'now', arguments: '{}' }]);
+});
+
 it.each([
   ['reasoning_content', { reasoning_content: 'hm', reasoning: null }],
   ['reasoning', { reasoning: 'hm' }],

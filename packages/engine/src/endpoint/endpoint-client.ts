@@ -6,7 +6,7 @@ import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
 import { AnswerError, exactJson, isObject, issuesText, jsonObject, reasonOf } from '../errors.js';
 import { excerpt, Secret, waitMs } from '../host.js';
-import type { Message } from '../nouns.js';
+import { argumentsText, type Message } from '../nouns.js';
 import { webRequest } from '../platform.js';
 import type { EndpointSpec } from './endpoint-spec.js';
 import { requestLine } from './request-line.js';
@@ -19,7 +19,7 @@ const LONGEST_ANSWER_BYTES = 16e6;
 
 const toolCall = z.object({
   id: z.string().nullish(),
-  function: z.object({ name: z.string(), arguments: z.string() }),
+  function: z.object({ name: z.string(), arguments: z.string().nullish().transform(argumentsText) }),
 });
 const message = z.object({
   content: z.string().nullish(),

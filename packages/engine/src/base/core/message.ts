@@ -18,6 +18,9 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
+/** The arguments of a call in which servers and clients may write nothing if there are none. */
+export const argumentsText = (written: string | null | undefined): string => (written?.trim() ? written : '{}');
+
 /** Which tools a model is to call: its choice, none, at least one, or the named one. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string };
 
