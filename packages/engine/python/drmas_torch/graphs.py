@@ -8,6 +8,7 @@ its result, and its gradient if it has one.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import weakref
@@ -27,8 +28,9 @@ ALIKE = 0.02
 MOST_KEPT = 128
 """An owner keeps so many records, those that were used last: each takes memory of the card and of the host."""
 
-ROOM = 2
-"""A pass is recorded if there is room for so many: the record, and a pass that runs as it is."""
+ROOM, BESIDE = 2, 3 * 2**29
+"""A pass is recorded if there is room for so many: the record, and a pass that runs as it is. So many bytes stay free
+beside them, for what is not recorded: log-probs of a batch, updates."""
 
 FIRST, AGAIN = 2, 16
 """A size is recorded after so many passes that ran as they were: few sizes come so often. After a refusal it is tried
@@ -113,16 +115,23 @@ class Memory:
         gc.collect()  # what PyTorch makes of an update is in a cycle with itself
         torch.cuda.empty_cache()
 
+    def run(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Any:
+        """A pass as it is. One that finds no memory runs again when records have made room for it."""
+        with contextlib.suppress(torch.OutOfMemoryError):
+            return work(numbers, *leaves)
+        self.give_back()  # here, where the pass that failed has let its tensors go
+        return work(numbers, *leaves)
+
     def taken(self) -> int:
         """The bytes that tensors have now."""
         return torch.cuda.memory_allocated()
 
-    def free(self, recorded: bool) -> int:
-        """The bytes that there are for more. What graphs have taken serves only what is `recorded`."""
+    def free(self) -> int:
+        """The bytes that there are for more. What graphs have taken serves graphs alone."""
         idle = [
             segment['total_size'] - segment['allocated_size']
             for segment in torch.cuda.memory_snapshot()
-            if recorded or tuple(segment['segment_pool_id']) == (0, 0)
+            if tuple(segment['segment_pool_id']) == (0, 0)
         ]
         return torch.cuda.mem_get_info()[0] + sum(idle)
 
@@ -184,17 +193,20 @@ class Graphs:
     def run(
         self, key: Hashable, numbers: Tensor, work: Work, leaves: Sequence[Tensor] = (), repeatable: bool = True
     ) -> Any:
-        """What the work makes of these numbers and leaves. Passes of one key differ in their numbers alone. `leaves`:
-        what the backward pass gives gradients to. `repeatable`: to run it twice gives the same."""
+        """What the work makes of these numbers and leaves. Passes of one key differ in their numbers alone; those of
+        None are not recorded. `leaves`: what the backward pass gives gradients to. `repeatable`: to run it twice gives
+        the same."""
         on_device = sent(numbers, self.device)
         if self.memory is None:
             return work(on_device, *leaves)
+        if key is None:
+            return self.memory.run(work, on_device, leaves)
         seen, made = self._seen.setdefault(key, Seen()), self._made.pop(key, None)
         if made is None and seen.passes >= seen.wanted:
             made = self._recorded(key, on_device, work, leaves, repeatable)
         if made is None:
             before = self.memory.taken()
-            result = self._as_it_is(self.memory, work, on_device, leaves)
+            result = self.memory.run(work, on_device, leaves)
             seen.passes += 1
             seen.kept = max(seen.kept, self.memory.taken() - before + sum(leaf.nbytes for leaf in leaves))
             return result
@@ -203,24 +215,14 @@ class Graphs:
         self._made[key] = made
         return made(on_device, *leaves)
 
-    @staticmethod
-    def _as_it_is(memory: Memory, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Any:
-        """A pass that finds no memory runs again when records have made room for it."""
-        try:
-            return work(numbers, *leaves)
-        except torch.OutOfMemoryError:
-            if not any(owner._made for owner in memory.owners):
-                raise
-        memory.give_back()  # here, where the pass that failed has let its tensors go
-        return work(numbers, *leaves)
-
     def _recorded(
         self, key: Hashable, numbers: Tensor, work: Work, leaves: Sequence[Tensor], repeatable: bool
     ) -> Work | None:
         memory, seen = self.memory, self._seen[key]
         assert memory is not None
+        gc.collect()  # a record of an update that was dropped is in a cycle, and keeps its memory
         try:
-            if memory.free(recorded=True) < memory.passes_free * seen.kept:
+            if memory.free() < memory.passes_free * seen.kept + BESIDE:
                 raise RuntimeError('memory is scarce')
             made = memory.record(work, numbers, leaves)
             if repeatable:

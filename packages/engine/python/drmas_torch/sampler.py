@@ -285,7 +285,7 @@ class Sampler:
             return
         if self.place.memory is not None:
             each = cache.bytes_of_position
-            free = self.place.memory.free(recorded=False) + cache.slots * cache.capacity * each
+            free = self.place.memory.free() + cache.slots * cache.capacity * each
             fits = int(CACHE_SHARE * free) // (capacity * each) // ROWS * ROWS
             if fits < cache.slots and self._running:
                 return  # what is there goes on; a longer request waits until none is running
@@ -343,10 +343,8 @@ class Sampler:
             adapter = views(numbers, packed.sizes.shapes)['adapter']
             return self.decoder.hidden(token, position, mixer, self.bank.adds(adapter) if self.bank else None)
 
-        if packed.sizes.rows <= MOST_RECORDED:
-            self._graphs.run(packed.sizes, packed.numbers, forward)
-        else:
-            forward(sent(packed.numbers, self.place.device))
+        key = packed.sizes if packed.sizes.rows <= MOST_RECORDED else None
+        self._graphs.run(key, packed.numbers, forward)
 
     # Decoding
 

@@ -60,7 +60,7 @@ class Rerun(Memory):
     def taken(self) -> int:
         return 0
 
-    def free(self, recorded: bool) -> int:
+    def free(self) -> int:
         return self.room
 
 
@@ -231,7 +231,7 @@ class Recorded(unittest.TestCase):
             def taken(self) -> int:
                 return 0
 
-            def free(self, recorded: bool) -> int:
+            def free(self) -> int:
                 return 2**40
 
         calls, seen = [], []
@@ -333,12 +333,21 @@ class Recorded(unittest.TestCase):
 
     def test_what_cannot_be_recorded_runs_as_it_is(self) -> None:
         class Refusing(Rerun):
+            def __init__(self, error: Exception) -> None:
+                super().__init__()
+                self.error = error
+
             def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
-                raise torch.OutOfMemoryError('no memory')
+                raise self.error
 
         scarce = Rerun()
-        scarce.room = -1
-        for memory in (Refusing(), scarce):
+        scarce.room = graphs_module.BESIDE - 1
+        errors = (
+            torch.OutOfMemoryError('no memory'),
+            AssertionError('an output without a gradient'),
+            AttributeError('x'),
+        )
+        for memory in (*map(Refusing, errors), scarce):
             graphs = Graphs(CPU, memory)
             for number in range(4):
                 found = graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
@@ -360,6 +369,12 @@ class Recorded(unittest.TestCase):
         for number in (3, 4):
             self.assertEqual(int(second.run('b', torch.tensor([number]), large)), number + 1)
         self.assertEqual((first._made, memory.passes_free), ({}, 2 * graphs_module.ROOM))
+        # Neither does one that is not recorded itself, as that of long prompts is not.
+        memory.passes_free = 2
+        for _ in range(3):
+            first.run('a', torch.tensor([1]), torch.neg)
+        self.assertTrue(first._made)
+        self.assertEqual(int(second.run(None, torch.tensor([3]), large)), 4)
         memory.passes_free = 8  # one that finds none without records is out of memory
         self.assertRaises(torch.OutOfMemoryError, Graphs(CPU, memory).run, 'b', torch.tensor([1]), large)
 
@@ -370,6 +385,31 @@ class Recorded(unittest.TestCase):
             for key in 'aaabbbacccabc':
                 self.assertEqual(int(graphs.run(key, torch.tensor([3]), lambda numbers: numbers + 1)), 4)
         self.assertEqual(list(graphs._made), ['b', 'c'])
+
+    def test_a_record_that_is_dropped_gives_its_memory_back_before_the_next_one(self) -> None:
+        """Though it is in a cycle, as what PyTorch makes of an update is."""
+        outputs: list[weakref.ref[Tensor]] = []
+
+        class Cyclic(Rerun):
+            def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
+                alive.append(sum(ref() is not None for ref in outputs))
+                output = work(numbers)
+                outputs.append(weakref.ref(output))
+
+                def repeat(numbers: Tensor) -> Any:
+                    return work(numbers)
+
+                repeat.cycle = repeat, output  # type: ignore[attr-defined]
+                return repeat
+
+        alive: list[int] = []
+        graphs = Graphs(CPU, Cyclic())
+        gc.disable()
+        self.addCleanup(gc.enable)
+        with mock.patch.object(graphs_module, 'MOST_KEPT', 1):
+            for key in 'aaabbbccc':
+                graphs.run(key, torch.tensor([3]), lambda numbers: numbers + 1)
+        self.assertEqual(alive, [0, 1, 1])
 
     def test_what_has_moved_runs_as_it_is_before_it_is_recorded_anew(self) -> None:
         memory = Rerun()
@@ -425,14 +465,14 @@ class Recorded(unittest.TestCase):
             gc.collect()
             self.assertEqual(len(card.graphs), 1)
 
-    def test_what_graphs_have_taken_is_free_for_records_alone(self) -> None:
+    def test_what_graphs_have_taken_is_not_free(self) -> None:
         segments = [
             {'total_size': 100, 'allocated_size': 30, 'segment_pool_id': (0, 0)},
             {'total_size': 50, 'allocated_size': 10, 'segment_pool_id': (0, 1)},
         ]
         cuda = dict(memory_snapshot=lambda: segments, mem_get_info=lambda: (1000, 5000))
         with mock.patch.multiple(torch.cuda, **cuda):
-            self.assertEqual([Memory().free(recorded) for recorded in (False, True)], [1070, 1110])
+            self.assertEqual(Memory().free(), 1070)
 
     def test_a_cache_takes_its_share_of_free_memory_and_grows_when_there_is_more(self) -> None:
         memory, base = Rerun(), decoder()
@@ -442,9 +482,7 @@ class Recorded(unittest.TestCase):
         cache, slots = sampler._cache, []
         for total in (32, 80, 256):  # slots that there is memory for; a cache takes half of it
             taken = 256 * cache.bytes_of_position
-            free = mock.patch.object(
-                memory, 'free', lambda recorded, total=total, taken=taken: (total - cache.slots) * taken
-            )
+            free = mock.patch.object(memory, 'free', lambda total=total, taken=taken: (total - cache.slots) * taken)
             for i in range(40):
                 sampler.submit(request(100 * total + i, np.arange(20, dtype=np.int32)), 0)
             ended = 0
