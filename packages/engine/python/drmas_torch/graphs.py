@@ -71,7 +71,7 @@ class Memory:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=pool):
                 result = work(kept)
-        except Exception:
+        except BaseException:
             self._end_broken()
             raise
         finally:
@@ -227,7 +227,7 @@ class Graphs:
             made = memory.record(work, numbers, leaves)
             if repeatable:
                 require_alike(made, work, numbers, leaves)
-        except (RuntimeError, Unlike) as error:  # memory, or an operation that cannot be recorded
+        except Exception as error:  # whatever it is, the pass itself can run
             memory.refused += 1
             seen.wanted = AGAIN * seen.passes
             reason = str(error).partition('\n')[0]
