@@ -13,6 +13,9 @@ from torch import Tensor
 from .config import Shapes, views, widest
 from .messages import OptimizerSettings, Step, Stepped
 
+WIDENED = 2**26
+"""A card copies numbers to sum them in another type: so many at a time."""
+
 BUFFERS = {'adamw': ('first_moment', 'second_moment'), 'sgd': ('momentum',), 'nigt': ('direction', 'ahead')}
 
 
@@ -117,8 +120,9 @@ class Trained:
 
 
 def norm_of(gradients: Sequence[Tensor]) -> float:
-    """The L2 norm of all gradients together, summed in double precision."""
-    norms = [float(torch.linalg.vector_norm(gradient, dtype=widest(gradient.device))) for gradient in gradients]
+    """The L2 norm of all gradients together, summed in double precision. Of each some numbers are widened at a time."""
+    parts = [part for gradient in gradients for part in gradient.reshape(-1).split(WIDENED)]
+    norms = [float(torch.linalg.vector_norm(part, dtype=widest(part.device))) for part in parts]
     return math.sqrt(sum(norm * norm for norm in norms))
 
 
@@ -166,7 +170,7 @@ def _clear_between(gradient: Tensor, slices: Sequence[Slice]) -> None:
 
 
 def _update(part: Trained, settings: OptimizerSettings, scale: float, slices: Sequence[Slice]) -> None:
-    """One step on the gradient times `scale`. A change of the optimiser's type clears its state."""
+    """One step on the gradient, which is multiplied by `scale`. A change of the optimiser's type clears its state."""
     kind = settings['type']
     if kind not in BUFFERS:
         raise ValueError(f"unknown optimiser '{kind}'")
@@ -182,9 +186,8 @@ def _update(part: Trained, settings: OptimizerSettings, scale: float, slices: Se
         some = slice(one.start, one.end)
         buffers = [state.buffers[name][some] for name in names]
         rate = settings['learningRate'] * one.rate
-        STEPS[kind](
-            part.flat[some], part.gradient[some] * scale, buffers, {**settings, 'learningRate': rate}, state.step
-        )
+        gradient = part.gradient[some].mul_(scale)  # the caller clears it
+        STEPS[kind](part.flat[some], gradient, buffers, {**settings, 'learningRate': rate}, state.step)
 
 
 def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, step: int) -> None:

@@ -40,7 +40,7 @@ from drmas_torch.messages import Refusal
 from drmas_torch.place import Packed, Place
 from drmas_torch.policy import Batch, Policy, Sample
 from drmas_torch.sampler import Request, Sampler
-from drmas_torch.trained import NonFinite, Trained, clipped_step
+from drmas_torch.trained import NonFinite, Trained, clipped_step, norm_of
 from drmas_torch.tree import Tree, groups_of
 from drmas_torch.worker import sender, take
 
@@ -588,6 +588,21 @@ class Learning(unittest.TestCase):
             trained.flat[700] = value
             with self.assertRaisesRegex(NonFinite, f'a weight of b is {name}'):
                 trained.require_finite(False)
+
+    def test_the_norm_of_many_numbers_is_summed_in_parts(self) -> None:
+        """A card copies them to another type."""
+        numbers, widened = torch.from_numpy(np.random.default_rng(1).normal(size=1000).astype(np.float32)), []
+
+        class Inputs(TorchDispatchMode):
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                if 'vector_norm' in str(func):
+                    widened.append(args[0].numel())
+                return func(*args, **(kwargs or {}))
+
+        with mock.patch('drmas_torch.trained.WIDENED', 300), Inputs():
+            norm = norm_of([numbers, numbers[:5]])
+        self.assertEqual(widened, [300, 300, 300, 100, 5])
+        self.assertAlmostEqual(norm, float(torch.cat((numbers, numbers[:5])).double().norm()), delta=1e-9)
 
     def test_rates_of_zero_change_no_weight(self) -> None:
         trained = Trained(torch.ones(10), [('a', (10,))])
