@@ -382,9 +382,9 @@ CALLS: dict[str, Callable[..., Answer | None]] = {
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """The allocator of processors has no error of its own."""
-    kinds = torch.OutOfMemoryError, MemoryError
-    return isinstance(error, kinds) or 'DefaultCPUAllocator' in str(error)
+    """Only PyTorch's allocator of CUDA has an error of its own: not those of processors and Macs, nor CUDA itself."""
+    words = 'DefaultCPUAllocator', 'out of memory', 'CUBLAS_STATUS_ALLOC_FAILED'
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(each in str(error) for each in words)
 
 
 def plain(error: BaseException) -> Header:

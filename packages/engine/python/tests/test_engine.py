@@ -707,6 +707,14 @@ class Calls(unittest.TestCase):
                 [rest for _, rest in self.answered(engine)['generated']], [rest for _, rest in wanted['generated']]
             )
 
+    def test_a_device_without_memory_is_named_as_such(self) -> None:
+        """Macs, CUDA itself and its libraries have no error of their own."""
+        for words in ('MPS backend out of memory', 'CUDA error: out of memory', 'CUBLAS_STATUS_ALLOC_FAILED'):
+            engine: Any = self.two_policies()
+            with mock.patch.object(Sampler, '_decode', side_effect=RuntimeError(words)):
+                found = self.answered(engine)
+            self.assertEqual({header['error']['name'] for header, _ in found['refused']}, {'DeviceError'})
+
     def test_a_publication_without_memory_is_refused_and_the_next_one_succeeds(self) -> None:
         """The bank has 4 places for adapters at first, and needs more for the third version of two policies."""
         wanted, engine = self.answered(self.two_policies()), self.two_policies()
