@@ -174,7 +174,7 @@ class Segment:
     path: np.ndarray
 
 
-def hidden(back: Tensor, window: int | None) -> Tensor:
+def unseen(back: Tensor, window: int | None) -> Tensor:
     """Whether a row does not see a key that comes so many tokens before it."""
     return back < 0 if window is None else (back < 0) | (back >= window)
 
@@ -214,13 +214,13 @@ def by_sequence(config: Config, segments: Sequence[Segment], device: torch.devic
     places = torch.cat([group.places for group in groups])
 
     def of(window: int | None) -> Attention:
-        hides = [hidden(group.back, window).repeat_interleave(config.heads // config.kv_heads, 2) for group in groups]
+        hides = [unseen(group.back, window).repeat_interleave(config.heads // config.kv_heads, 2) for group in groups]
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             outs = []
-            for group, unseen in zip(groups, hides, strict=True):
+            for group, mask in zip(groups, hides, strict=True):
                 keys, values = (part[group.keys].transpose(1, 2) for part in (k, v))
-                outs.append(attend(q[group.rows], keys, values, unseen, config.score_scale).flatten(0, 1))
+                outs.append(attend(q[group.rows], keys, values, mask, config.score_scale).flatten(0, 1))
             result = q.new_zeros(len(q) + 1, *q.shape[1:])
             return result.index_copy(0, places, torch.cat(outs))[1:]
 
@@ -236,7 +236,7 @@ def by_slot(
     back = position[:, None] - torch.arange(length, device=position.device)
 
     def of(window: int | None) -> Attention:
-        hides = hidden(back, window)[:, None, None]
+        hides = unseen(back, window)[:, None, None]
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             keys, values = k[: len(q), :, :length], v[: len(q), :, :length]
@@ -276,11 +276,16 @@ def by_tree(
         return blocks.sum(-1).int()[None, None], order.int()[None, None]
 
     def of(window: int | None) -> Attention:
+        blocks = part, whole
+        if window is not None:
+            past = asking - window  # a row sees the positions after this one
+            near = past.view(-1, BLOCK).amin(-1)[:, None] < positions.view(-1, BLOCK).amax(-1)
+            blocks = (part | whole) & near, torch.zeros_like(whole)
+
         def sees(_b: Tensor, _h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             seen = (begin[j] <= i) & (i < end[j])
-            return seen if window is None else seen & (asking[i] - positions[j] < window)
+            return seen if window is None else seen & (past[i] < positions[j])
 
-        blocks = (part, whole) if window is None else (part | whole, torch.zeros_like(whole))
         mask = BlockMask.from_kv_blocks(*listed(blocks[0]), *listed(blocks[1]), BLOCK_SIZE=BLOCK, mask_mod=sees)
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -202,6 +202,35 @@ class Attention(unittest.TestCase):
                     found.append(model.hidden(tokens, positions, mixer)[: tree.rows])
             self.assertLess(float((found[0] - found[1]).abs().max()), 1e-4)
 
+    def test_blocks_outside_the_window_of_a_layer_are_not_read(self) -> None:
+        """The kernels of a card read the listed blocks alone."""
+        masks: list[Any] = []
+
+        def flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, block_mask: Any, **_: Any) -> torch.Tensor:
+            masks.append(block_mask)
+            return q
+
+        config = decoder(slidingWindow={'positions': 200, 'layers': [0]}, context=2048).config
+        where = Place(CPU, 4096, Pieces(flex=flex), False)
+        random = np.random.default_rng(1)
+        for tree in (
+            Tree([np.arange(1000, dtype=np.int32)], 0),
+            Tree(forest(random, 300), 0),
+            Tree(forest(random), 600),
+        ):
+            packed = where.packed(config, [tree])
+            _, _, mixer = where.mixer(config, packed, packed.numbers)
+            keys = torch.arange(packed.sizes.before + packed.sizes.rows)
+            listed = []
+            for window in (None, 200):
+                mixer.attention[window](*(torch.zeros(n, 2, 8) for n in (packed.sizes.rows, len(keys), len(keys))))
+                mask = masks.pop()
+                pairs = mask.mask_mod(None, None, torch.arange(packed.sizes.rows)[:, None], keys[None])
+                seen = pairs.view(-1, BLOCK, len(keys) // BLOCK, BLOCK).transpose(1, 2).flatten(2).any(-1)
+                listed.append(mask.to_dense()[0, 0].bool())
+                self.assertTrue(bool((listed[-1] | ~seen).all()))
+            self.assertLess(int(listed[1].sum()), int(listed[0].sum()))
+
     def test_gradients_of_trees_are_those_of_rows_apart(self) -> None:
         some = samples(5)
         for recompute in (False, True):
