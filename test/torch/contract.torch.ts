@@ -25,7 +25,7 @@ const random = (seed: number, feedForward: number, context = 32): WeightsSpec =>
     layers: 2,
     heads: 2,
     kvHeads: 1,
-    headDim: onProcessor ? 4 : 16, // FlexAttention on a card needs 16
+    headDim: onProcessor ? 4 : 16, // a size that FlexAttention takes as it is
     feedForward,
     context,
     ropeBase: 10_000,

@@ -27,6 +27,9 @@ ROWS, KEYS = 8, 64
 BLOCK = 128
 """FlexAttention skips blocks of so many rows and keys."""
 
+LEAST_HEAD = 16
+"""FlexAttention takes no smaller heads; zeros beside the numbers of a head change no score."""
+
 MOST_SCORES = 2**25
 """The most scores that a call of attention computes at a time."""
 
@@ -269,7 +272,7 @@ def by_tree(
     from torch.nn.attention.flex_attention import BlockMask
 
     part, whole = tree_blocks(begin, end, rows)
-    asking = positions[len(positions) - rows :]
+    asking, more = positions[len(positions) - rows :], max(0, LEAST_HEAD - config.head_dim)
 
     def listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
         order = torch.argsort(blocks.int(), dim=-1, descending=True, stable=True)
@@ -289,9 +292,9 @@ def by_tree(
         mask = BlockMask.from_kv_blocks(*listed(blocks[0]), *listed(blocks[1]), BLOCK_SIZE=BLOCK, mask_mod=sees)
 
         def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            q, k, v = (each.transpose(0, 1)[None] for each in (q, k, v))
+            q, k, v = ((F.pad(each, (0, more)) if more else each).transpose(0, 1)[None] for each in (q, k, v))
             out = flex(q, k, v, block_mask=mask, scale=config.score_scale, enable_gqa=True)
-            return out[0].transpose(0, 1)
+            return out[0, ..., : config.head_dim].transpose(0, 1)
 
         return attention
 
