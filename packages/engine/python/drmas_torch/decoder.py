@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from .attention import Mixer, masked_softmax
 from .config import Config
 from .draws import draw
+from .head import scores, slopes
 
 KINDS = 64
 
@@ -113,6 +114,8 @@ class Pieces:
     gated: Callable[..., Tensor] = gated
     softmax: Callable[..., Tensor] = masked_softmax
     draw: Callable[..., tuple[Tensor, Tensor]] = draw
+    scores: Callable[..., tuple[Tensor, Tensor]] = scores
+    slopes: Callable[..., Tensor] = slopes
     flex: Callable[..., Tensor] | None = None
     """FlexAttention, for a card."""
 
@@ -122,7 +125,7 @@ class Pieces:
             return Pieces()
         from torch.nn.attention.flex_attention import flex_attention
 
-        pieces = rms_norm, added, turned, gated, masked_softmax, draw, flex_attention
+        pieces = rms_norm, added, turned, gated, masked_softmax, draw, scores, slopes, flex_attention
         return Pieces(*map(compiled, pieces))
 
 

@@ -61,10 +61,10 @@ class Batch:
         """Those of the written tokens [count]."""
         return values.detach()[: self.count].float().cpu().numpy()
 
-    def spread(self, rows: list[np.ndarray], values: Tensor) -> None:
+    def spread(self, rows: list[np.ndarray], numbers: np.ndarray) -> None:
         """Writes one number for each written token to the samples' rows."""
         ends = np.cumsum([len(places) for places in self.written])
-        parts = np.split(self.numbers(values), ends[:-1])
+        parts = np.split(numbers, ends[:-1])
         for i, places, part in zip(self.samples, self.written, parts, strict=True):
             rows[i][places] = part
 
@@ -140,14 +140,14 @@ class Policy:
         return [part for part in parts if part.rate > 0]
 
     def scores(self, batch: Batch) -> tuple[Tensor, ...]:
-        return TokenScores.apply(batch.hidden, self.decoder.output, batch.targets, batch.scale)
+        return TokenScores.apply(self.place.pieces, batch.hidden, self.decoder.output, batch.targets, batch.scale)
 
     @torch.no_grad()
     def score(self, samples: Sequence[Sample]) -> list[np.ndarray]:
         """The first kind of scores of the written tokens, 0 elsewhere: one [T] row a sample."""
         rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
         for batch in self.batches(samples):
-            batch.spread(rows, self.scores(batch)[0])
+            batch.spread(rows, batch.numbers(self.scores(batch)[0]))
         return rows
 
     @torch.no_grad()
@@ -165,8 +165,9 @@ class Policy:
             rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
             for batch in self.batches(samples):
                 scores = self.scores(batch)
-                batch.spread(rows, scores[0])
-                slopes = upstream(batch, *(batch.numbers(each) for each in scores))
+                numbers = [batch.numbers(each) for each in scores]
+                batch.spread(rows, numbers[0])
+                slopes = upstream(batch, *numbers)
                 if batch.count:
                     more = len(scores[0]) - batch.count
                     upstreams = [sent(torch.from_numpy(np.pad(each, (0, more))), self.place.device) for each in slopes]

@@ -261,7 +261,7 @@ class Attention(unittest.TestCase):
         def value() -> float:
             total = 0.0
             for batch in policy.batches(some):
-                logprobs, entropies = TokenScores.apply(batch.hidden, policy.decoder.output, batch.targets, batch.scale)
+                logprobs, entropies = policy.scores(batch)
                 of_logprobs, of_entropies = slopes(
                     batch, *(part[: batch.count].numpy() for part in (logprobs, entropies))
                 )
@@ -574,7 +574,7 @@ class Learning(unittest.TestCase):
 
         def slope(head: torch.Tensor) -> torch.Tensor:
             leaf = head.requires_grad_()
-            logprobs, _ = TokenScores.apply(hidden.to(head.dtype), leaf, targets, scale)
+            logprobs, _ = TokenScores.apply(Pieces(), hidden.to(head.dtype), leaf, targets, scale)
             return torch.autograd.grad(logprobs.sum(), leaf)[0].float()
 
         wanted = slope(output.float())
