@@ -5,7 +5,7 @@ groups of one size; a cache that grows between records), `launch` (what a kernel
 graph), `train` (rows of a step and rows with nothing in common), `decode` (milliseconds a tick with all rows in use,
 tokens a second with refill, the limit of the card's memory), `kernels` (how many a tick launches in a layer, and beside
 the layers), `gap` (sampler beside trainer), `publish`, and the peers transformers and PEFT where they are installed.
-Milliseconds are those of passes that were recorded before.
+Milliseconds are those of passes that were recorded before. Lines `profile` have the milliseconds of kernels.
 
 Each result is a line of JSON in FOLDER/card.jsonl at once. A shape's parts run in a process of their own, and each has
 its share of the time. A part that takes longer, or whose process ends, is a result of its own: the next part goes on.
@@ -19,6 +19,7 @@ import argparse
 import contextlib
 import dataclasses
 import faulthandler
+import gc
 import json
 import logging
 import math
@@ -202,19 +203,21 @@ def memory_taken() -> dict[str, float]:
     return {name: round(size / 1e9, 2) for name, size in zip(('peak_GB', 'reserved_GB'), most, strict=True)}
 
 
+def random_of(seed: int) -> torch.Generator:
+    """PyTorch's own generator of a card is of no use after a capture that broke."""
+    return torch.Generator(device).manual_seed(seed)
+
+
 def base_of(name: str, dtype: torch.dtype, place: Place) -> Decoder:
     """A decoder with random weights, made on the device."""
-    config = Config.of(SHAPES[name])
-    torch.manual_seed(0)
+    config, random = Config.of(SHAPES[name]), random_of(0)
     tensors = {}
     for label, size in config.shapes():
         matrix = len(size) == 2
         tensor = torch.empty(size, device=device, dtype=dtype if matrix else torch.float32)
         if matrix:
-            tensor.normal_(
-                0,
-                1 / math.sqrt(size[1] if label in ('embedding', 'output') else size[0]),
-            )
+            inputs = size[1] if label in ('embedding', 'output') else size[0]
+            tensor.normal_(0, 1 / math.sqrt(inputs), generator=random)
         else:
             tensor.fill_(0 if 'Bias' in label else 1)
         tensors[label] = tensor
@@ -225,8 +228,7 @@ def base_of(name: str, dtype: torch.dtype, place: Place) -> Decoder:
 
 def policy_on(base: Decoder, place: Place, seed: int) -> Policy:
     shapes = SETTINGS.shapes(base.config)
-    torch.manual_seed(seed)
-    flat = torch.empty(size_of(shapes), device=device).normal_(0, 0.01)
+    flat = torch.empty(size_of(shapes), device=device).normal_(0, 0.01, generator=random_of(seed))
     return Policy(place, base, Trained(flat, shapes), SETTINGS)
 
 
@@ -362,19 +364,6 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 wait()
             recorded_late = records(place) != before
 
-            def some_ticks(sampler: Sampler = sampler) -> None:
-                for _ in range(8):
-                    sampler.step()
-
-            kernel_ms = None
-            if on_card:
-                for i, prompt in enumerate(fresh()):
-                    sampler.submit(request(i, prompt, written), i % adapters)
-                some_ticks()
-                kernel_ms = round(profile(f'{name}: 8 ticks of {rows} rows', some_ticks) / 8, 3)
-                sampler.cancel(set(range(rows)))
-                while sampler.busy:
-                    sampler.step()
             full = ticks[4 : written - 8]
             tick = float(np.median(full))
             # The sum of ticks counts the waits that single ticks pass on to each other.
@@ -396,7 +385,6 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 share_of_limit=round(limit / mean, 3),
                 first_s=round(firsts[0], 1),
                 prefill_ms=round(1e3 * firsts[-1] - 1e3 * mean, 1),
-                kernel_ms=kernel_ms,
                 recorded_late=recorded_late,
                 **memory_taken(),
                 **counts(place),
@@ -421,6 +409,20 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                 first_tok_s=round(sum(lengths) / seconds[0]),
                 **counts(place),
             )
+            if not on_card or left() < LEAST:
+                continue
+
+            def some_ticks(sampler: Sampler = sampler) -> None:
+                for _ in range(8):
+                    sampler.step()
+
+            for i, prompt in enumerate(fresh()):
+                sampler.submit(request(i, prompt, written), i % adapters)
+            some_ticks()
+            profile(name, f'8 ticks of {rows} rows', some_ticks)
+            sampler.cancel(set(range(rows)))
+            while sampler.busy:
+                sampler.step()
 
 
 class Operations(TorchDispatchMode):
@@ -505,7 +507,6 @@ def train(name: str, base: Decoder, place: Place) -> None:
         before = records(place)
         seconds = seconds_of(step, 2, 10)
         recorded_late = records(place) != before
-        kernel_ms = profile(f'{name}: a step of rows ' + ('with' if shared else 'without') + ' shared prompts', step)
         groups = groups_of([sample.read for sample in samples], place.rows)
         computed = sum(Tree([samples[i].read for i in group]).rows for group in groups)
         note(
@@ -519,33 +520,36 @@ def train(name: str, base: Decoder, place: Place) -> None:
             computed_tok_s=round(computed / seconds),
             share_of_peak=round(4 * parameters(base) * computed / seconds / limits()[1], 3),
             first_s=round(first, 1),
-            kernel_ms=round(kernel_ms, 1),
             recorded_late=recorded_late,
             **memory_taken(),
             **counts(place),
         )
+        profile(name, f'a step of rows with {"shared prompts" if shared else "nothing in common"}', step)
 
 
-def profile(title: str, work: Callable[[], object]) -> float:
-    """Prints the kernels of the work that take longest, and beside them the time of the clock. Returns the milliseconds
-    of all kernels."""
+def profile(name: str, title: str, work: Callable[[], object]) -> None:
+    """Notes how long all kernels of the work take, and prints the longest. It comes after what was measured, since a
+    profiler may fail."""
     if not on_card:
-        return 0.0
+        return
     wait()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
-        at = time.perf_counter()
-        work()
-        wait()
-        seconds = time.perf_counter() - at
-    by_name: dict[str, list[float]] = {}
-    for event in found.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA:
-            by_name.setdefault(event.name[:70], []).append(event.device_time_total / 1e3)
+    try:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
+            at = time.perf_counter()
+            work()
+            wait()
+            seconds = time.perf_counter() - at
+        by_name: dict[str, list[float]] = {}
+        for event in found.events():
+            if event.device_type == torch.autograd.DeviceType.CUDA:
+                by_name.setdefault(event.name[:70], []).append(event.device_time_total / 1e3)
+    except Exception as error:
+        note('profile', shape=name, of=title, failed=f'{type(error).__name__}: {error}'[:300])
+        return
     total = sum(map(sum, by_name.values()))
-    print(f'{title}: {1e3 * seconds:.1f} ms, kernels {total:.1f} ms')
+    note('profile', shape=name, of=title, ms=round(1e3 * seconds, 1), kernel_ms=round(total, 1))
     for label, times in sorted(by_name.items(), key=lambda one: -sum(one[1]))[:12]:
         print(f'  {sum(times):8.2f} ms {len(times):6d} {label}')
-    return total
 
 
 def gap(name: str, base: Decoder, place: Place, lengths: Sequence[int] = (64,)) -> None:
@@ -725,6 +729,7 @@ def peers(name: str) -> None:
 
 @cache
 def model_of(name: str) -> tuple[Decoder, Place]:
+    limits()  # first: it takes gigabytes, which are no memory of the model
     place = place_of(device, 4096 if name in ('qwen3-4b', 'qwen3-8b') else 8192, False)
     return base_of(name, torch.bfloat16 if on_card else torch.float32, place), place
 
@@ -736,6 +741,10 @@ SHARES = {'check': 5, 'train': 4, 'decode': 4, 'peers': 3, 'gap': 2}
 first ones compile, and most take less."""
 GENEROUS, GRACE = 2.5, 5
 """A part that hears no alarm is ended so many seconds later."""
+
+
+class Late(BaseException):
+    """Who goes on after any other exception does not go on after this one."""
 
 
 def attempt(name: str, part: str, seconds: float) -> None:
@@ -751,13 +760,14 @@ def attempt(name: str, part: str, seconds: float) -> None:
             peers(name)
         else:
             PARTS[part](name, *model_of(name))
-    except Exception as error:
+    except (Exception, Late) as error:
         traceback.print_exc()
         note(part, shape=name, failed=f'{type(error).__name__}: {error}'[:300])
     signal.setitimer(signal.ITIMER_REAL, 0)
     faulthandler.cancel_dump_traceback_later()
     if on_card:
         torch.cuda.synchronize()  # an error of the card stays: this process ends
+        gc.collect()
         torch.cuda.empty_cache()
 
 
@@ -771,7 +781,7 @@ def serve(name: str) -> None:
         os._exit(0)
 
     def alarm(*_: object) -> None:
-        raise TimeoutError('it took longer than its share of the time')
+        raise Late('it took longer than its share of the time')
 
     signal.signal(signal.SIGALRM, alarm)
     torch._logging.set_logs(recompiles=True)
