@@ -205,7 +205,7 @@ class AnswerWriter {
     const read = this.#callsIn(rest);
     const calls = read?.calls ?? [];
     const { given } = this.#content;
-    // Text that was streamed stays: an end of thinking without a beginning is then a part of the answer.
+    // Text that was streamed stays.
     const content = read?.content ?? rest;
     const fits = content.startsWith(given);
     const response = this.stopped ? this.#sampled : (generation?.tokens ?? this.#sampled);

@@ -6,6 +6,8 @@ import {
   isCallOf,
   opensThinking,
   type TextWithCalls,
+  THINK,
+  THOUGHT,
   type ToolFormatName,
   withoutThinking,
 } from '@drmas/engine/tool-calls';
@@ -54,14 +56,17 @@ export function readAnswer(
   const { finishReason } = answer;
   const response = responseOf(speaker, question, answer);
   const { text } = response;
-  const thought = 'text' in answer ? contentOf(answer) : withoutThinking(text, isThinking(speaker, question));
+  const opened = !('text' in answer) && isThinking(speaker, question);
+  const thought = 'text' in answer ? contentOf(answer) : withoutThinking(text, opened);
   const { reasoning, rest } = thought;
   const read = callsOf(speaker, question, answer, rest);
   const calls = read?.calls ?? [];
   const content = read?.content ?? rest;
   const { responseSchema: schema } = question;
   const unfit = read === undefined || (schema !== undefined && !fitsJsonSchema(content, schema));
-  const { value, penalised, thrown }: Parsed = unfit || calls.length > 0 ? none : parsed(speaker, text);
+  // Parsers know thinking by its tags.
+  const written = opened && !text.includes(THOUGHT) ? THINK + text : text;
+  const { value, penalised, thrown }: Parsed = unfit || calls.length > 0 ? none : parsed(speaker, written);
   const valid = calls.length > 0 || (value !== undefined && !penalised);
   const answered = {
     ...response,

@@ -124,7 +124,16 @@ describe('an agent with tools', () => {
       );
     const [whole, cut] = [await thinking('add them</think>3'), await thinking('add th')];
     expect(whole.turns[0]).toMatchObject({ reasoning: 'add them', content: '3' });
-    expect(cut.turns[0]).toMatchObject({ text: 'add th', reasoning: 'add th', content: '' });
+    expect(cut.turns[0]).toMatchObject({ text: 'add th', reasoning: 'add th', content: '', valid: false });
+    const [number] = (await thinking('3')).turns; // which the parser must not take for the answer
+    expect(number).toMatchObject({ text: '3', reasoning: '3', content: '', valid: false });
+  });
+
+  it('may write the end of thinking in its answer and in its calls', async () => {
+    expect((await reply('a </think> b')).turn).toMatchObject({ text: 'a </think> b' });
+    expect((await reply('a </think> b')).turn).not.toHaveProperty('reasoning');
+    const { turn } = await reply('Write </think>.\n@add(1, 2)');
+    expect(turn).toMatchObject({ content: 'Write </think>.', toolCalls: [{ name: 'add' }] });
   });
 
   it.each([

@@ -12,7 +12,7 @@ import type { RandomKey } from '../math.js';
 import type { AgentProfile } from '../model/agent-profile.js';
 import { TextStream } from '../model/tokenizers/text-stream.js';
 import { callsIn, toolFormatNames } from '../model/tool-formats/index.js';
-import { withoutThinking } from '../model/tool-formats/thinking.js';
+import { opensThinking, withoutThinking } from '../model/tool-formats/thinking.js';
 import { type FinishReason, type Message, system, type Tool, type ToolCall, user } from '../nouns.js';
 
 /** A model, and the profile of the agent that it was trained as; undefined if the model has none. */
@@ -46,8 +46,8 @@ export interface ContentWithCalls {
 }
 
 /**
- * The function that takes an answer's calls of these tools out of its text. A text whose calls cannot be read, or do
- * not fit the tools, has none.
+ * The function that takes an answer's thinking and calls of these tools out of its text. A text whose calls cannot be
+ * read, or do not fit the tools, has none.
  * @param id Names the answer in its conversation, in the ids of calls
  * @throws ArgumentError for tools, if the agent calls none
  */
@@ -55,12 +55,12 @@ export function callReader(
   { model, agent }: AgentModel,
   tools: readonly Tool[],
   id: string | number,
-): (text: string) => ContentWithCalls {
+): (text: string, prompt: readonly number[]) => ContentWithCalls {
   const format = toolFormatNames.find((name) => name === (agent ? agent.tools : model.tokenizer.toolFormat));
   if (tools.length > 0 && format === undefined)
     throw new ArgumentError(`tools: ${agent ? `the agent '${agent.name}'` : 'the model'} has no format for calls`);
-  return (text) => {
-    const { rest } = withoutThinking(text);
+  return (text, prompt) => {
+    const { rest } = withoutThinking(text, opensThinking(model.tokenizer, prompt));
     const read = format && tools.length > 0 ? callsIn(rest, format, tools) : undefined;
     const toolCalls = (read?.calls ?? []).map((call, n) => ({ id: `call_${id}_${n}`, ...call }));
     return { content: read?.content ?? rest, toolCalls };

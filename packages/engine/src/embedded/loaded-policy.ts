@@ -150,7 +150,7 @@ export class LoadedPolicy implements AsyncDisposable {
     await this.#publish();
     const key = randomKey('generate', seed ?? 0);
     const reply = await answer(agentModel, { prompt, sampling, key }, signal, onText);
-    return { ...reply, ...readCalls(reply.text) };
+    return { ...reply, ...readCalls(reply.text, prompt) };
   }
 
   /**

@@ -25,12 +25,13 @@ export const opensThinking = (
 /**
  * Takes the thinking off the beginning of a response. Templates that open the thinking themselves leave only its end
  * in the response. If the response was cut off while the model thought, nothing is left.
- * @param opened Whether the prompt ends with the beginning of thinking
+ * @param opened Whether the prompt ends with the beginning of thinking. Undefined: unknown, so that an end without a
+ *   beginning counts as thinking
  */
-export function withoutThinking(text: string, opened = false): ThoughtOut {
-  const end = text.indexOf(THOUGHT);
+export function withoutThinking(text: string, opened?: boolean): ThoughtOut {
   const begins = text.trimStart().startsWith(THINK);
-  if (end < 0 && !begins && !opened) return { rest: text };
+  const end = begins || opened !== false ? text.indexOf(THOUGHT) : -1;
+  if (end < 0 && !begins && opened !== true) return { rest: text };
   const thought = end < 0 ? text : text.slice(0, end);
   const rest = end < 0 ? '' : text.slice(end + THOUGHT.length).trimStart();
   const reasoning = (begins ? thought.trimStart().slice(THINK.length) : thought).trim();

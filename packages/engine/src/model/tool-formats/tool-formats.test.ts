@@ -233,6 +233,14 @@ describe('what a model thought', () => {
   ])('is taken off %j', (text, parts) => {
     expect(withoutThinking(text)).toEqual(parts);
   });
+
+  it.each([
+    ['the tag </think>, then 4', { rest: 'the tag </think>, then 4' }],
+    ['<think>a</think>4</think>', { reasoning: 'a', rest: '4</think>' }],
+    ['<think>a', { reasoning: 'a', rest: '' }],
+  ])('begins with its tag if the prompt has not begun it: %j', (text, parts) => {
+    expect(withoutThinking(text, false)).toEqual(parts);
+  });
 });
 
 describe('arguments', () => {
