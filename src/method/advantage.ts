@@ -20,6 +20,7 @@ export {
   groupOutcomes,
   type KindCounts,
 } from './advantage/analysis/outcome-groups.js';
+export { tellsTokensApart } from './advantage/analysis/tried-turns.js';
 export {
   type Advantages,
   defineEstimator,

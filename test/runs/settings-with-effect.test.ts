@@ -1,6 +1,7 @@
 /** Each number of a recipe changes what is learnt, under each estimator and each loss, or is refused. */
 
 import { RecipeError } from '@drmas/engine/errors';
+import { lossNamed, policyLoss } from '@drmas/engine/loss';
 import { tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
@@ -309,6 +310,29 @@ describe('a setting without effect in the recipe', () => {
       expect(said('policies.first.kl.in=reward', `policies.first.kl.kind=${kind}`)).toEqual([
         expect.stringContaining(`in the reward, '${kind}' punishes tokens that are too unlikely too`),
       ]);
+  });
+
+  it.each(
+    standard.losses.flatMap(({ type }) => [
+      { type, named: 'a KL in the advantage', chosen: ['policies.first.kl={"in":"advantage","coefficient":1}'] },
+      {
+        type,
+        named: 'a KL in the reward of reinforce++',
+        chosen: ['policies.first.kl={"in":"reward","coefficient":1}', 'advantage.type=reinforce++'],
+      },
+      { type, named: 'gae', chosen: ['advantage.type=gae'] },
+      { type, named: 'a KL in the reward of drmas', chosen: ['policies.first.kl={"in":"reward","coefficient":1}'] },
+      { type, named: 'reinforce++', chosen: ['advantage.type=reinforce++'] },
+    ]),
+  )('is warned about: single tokens under a loss that takes their mean: $type, $named', ({ type, named, chosen }) => {
+    if (type === 'cross-entropy') return; // refused: these advantages are no weights
+    const recipe = choiceRecipe(policiesFor(chosen), [...chosen, `loss.type=${type}`]);
+    const said = weakSettings(recipe).filter(({ message }) => message.includes('takes the mean of their advantages'));
+    // One response of two tokens with opposite advantages, on policy.
+    const row = { logprobs: [[-1, -1]], behaviourLogprobs: [[-1, -1]], advantages: [[1, -1]], mask: [[1, 1]] };
+    const [[slope = 0] = []] = policyLoss(row, lossNamed(recipe.loss, recipe.lists.ownLosses)).gradient;
+    const apart = named !== 'reinforce++' && !named.endsWith('drmas');
+    expect(said.length > 0).toBe(apart && slope === 0);
   });
 
   it('is warned about: a critic that the estimator does not need', () => {

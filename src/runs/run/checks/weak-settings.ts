@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isGreedy, type Sampling } from '@drmas/engine/contract';
 import { type AnyLoss, correctionOf, lossKind, lossNamed } from '@drmas/engine/loss';
 import type { z } from 'zod';
-import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
+import { loneEpisodes, type OpenEstimator, tellsTokensApart } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
   backendOfModel,
@@ -75,6 +75,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         : [`'${type}' needs no critic, so policies.${name}.critic has no effect`],
     ),
     ...Object.entries(policies).flatMap(([name, { kl }]) => misplacedKl(`policies.${name}.kl`, kl)),
+    ...Object.keys(policies).flatMap((name) => averagedTokens(recipe, name)),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
@@ -174,6 +175,25 @@ function idleCorrection(correction: ReturnType<typeof correctionOf>, path: strin
   return [
     `the weights that played are those with which each step begins, so ${path}.importanceCorrection changes nothing ` +
       'and costs a forward pass: leave it out, or choose rollout.staleness above 0',
+  ];
+}
+
+/** A warning if tokens have advantages of their own, and the loss has one ratio for several tokens. */
+function averagedTokens(recipe: Settings, name: string): string[] {
+  const { estimator, policies, lists } = recipe;
+  const loss = lossSettings(recipe, name);
+  const place = policies[name]?.kl?.in;
+  const agents = Object.keys(recipe.agents);
+  const source =
+    place === 'advantage'
+      ? `policies.${name}.kl gives`
+      : tellsTokensApart(estimator, { agents, ofTokens: place === 'reward' })
+        ? `'${estimator.type}' gives`
+        : undefined;
+  if (source === undefined || lossKind(lossNamed(loss, lists.ownLosses)).ratio === 'token') return [];
+  return [
+    `${source} each token an advantage of its own, but '${loss.type}' (${lossPath(recipe, name)}) has one ratio for all ` +
+      'tokens of a turn and takes the mean of their advantages: choose a loss with a ratio for each token, such as ppo-clip',
   ];
 }
 

@@ -1,0 +1,65 @@
+/** A few turns on which an estimator is tried, to find a property that it does not declare. */
+import type { TurnRecord } from '@drmas/engine/nouns';
+import type { OpenEstimator } from '../define-estimator.js';
+import { TurnBatch } from '../turn-batch.js';
+
+export const EPISODES = 4;
+const TURNS = 4;
+
+interface TriedTurns {
+  /** The number of tasks that the episodes are of. */
+  readonly tasks: number;
+  /** The agents of the team. */
+  readonly agents: readonly string[];
+  /** The tokens of each turn; 1 by default. */
+  readonly tokens?: number;
+  /** Whether tokens have rewards of their own, as a KL in the reward gives them. */
+  readonly ofTokens?: boolean;
+}
+
+/** The advantages of four episodes with different rewards. Undefined if the estimator needs what these turns lack. */
+export function triedOn(estimator: OpenEstimator, turns: TriedTurns): (number | number[])[] | undefined {
+  try {
+    return Array.from(estimator.compute(new TurnBatch(turnsOf(turns))));
+  } catch {
+    return undefined; // it may be the user's own
+  }
+}
+
+/**
+ * Whether an estimator gives the tokens of a turn different advantages.
+ * @param turns.ofTokens Whether a KL in the reward gives tokens rewards of their own
+ */
+export function tellsTokensApart(
+  estimator: OpenEstimator,
+  turns: { readonly agents: readonly string[]; readonly ofTokens: boolean },
+): boolean {
+  const advantages = triedOn(estimator, { tasks: 2, tokens: 3, ...turns }) ?? [];
+  return advantages.some((each) => typeof each !== 'number' && each.some((of) => of !== each[0]));
+}
+
+function turnsOf({ tasks, agents, tokens = 1, ofTokens = false }: TriedTurns): TurnRecord[] {
+  return Array.from({ length: EPISODES * TURNS }, (_, i) => {
+    const episode = Math.floor(i / TURNS);
+    const number = ((7 * i + 3 * episode) % 11) / 11;
+    const parts = { correct: (episode % 3) / 2 };
+    return {
+      task: `${episode % tasks}`,
+      episode: `${episode}`,
+      agent: agents[(i % TURNS) % agents.length] ?? 'agent',
+      turn: i % TURNS,
+      envStep: i % TURNS,
+      chain: i % TURNS,
+      reward: number,
+      outcome: parts.correct,
+      stepReward: number,
+      agentStepReward: number,
+      baseline: 0,
+      parts,
+      observation: `${i}`,
+      length: tokens,
+      values: Array.from({ length: tokens }, (_, t) => t / 2),
+      ...(ofTokens && { tokenRewards: Array.from({ length: tokens }, (_, t) => t / 2) }),
+    };
+  });
+}
