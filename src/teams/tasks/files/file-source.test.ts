@@ -60,6 +60,18 @@ describe('a task file', () => {
     expect(tasks.map(({ data }) => data.answer)).toEqual(['2', '\\frac{1}{2}', 'x', '4']);
   });
 
+  it.each([
+    ['Then $x = \\boxed 7$.', '7'],
+    ['is $\\boxed {12}$, not $1$', '12'],
+    ['so $n=\\boxed 3 \\frac12$', '3 \\frac12'],
+    ['\\boxed 5', '5'],
+    ['so \\fbox{42} is it', '42'],
+    ['first $\\boxed 2$, then $\\boxed{3}$', '3'],
+    ['no box', 'no box'],
+  ])('has its final answer taken out of a box that people write: %s', async (solution, answer) => {
+    expect((await read(one({ problem: 'q', solution }))).map(({ data }) => data.answer)).toEqual([answer]);
+  });
+
   it('is read through a field mapping, with dotted names and functions', async () => {
     const row = { key: 7, input: { text: 'q' }, 'a.b': 'literal', a: { b: 'nested' }, out: { n: 3 } };
     expect(await read(one(row), { question: 'input.text', answer: 'a.b', id: 'key' })).toMatchObject([

@@ -129,13 +129,18 @@ function answerOf(value: unknown): unknown {
   return value.length === 1 ? answerOf(value[0]) : value;
 }
 
+/** The last box of a worked solution if it has no brace after `\boxed`, or if it is an `\fbox`: `$\boxed 7$`. */
+const OTHER_BOX = /.*\\(?:boxed\s+|fbox\s*)(?:\{([^{}]*)\}|([^${}\s][^$]*(?=\$)|[^${}\s]+))/s;
+
 /**
  * The text after the last `####` of a worked solution (GSM8K), else its last `\boxed{...}` (MATH), else the whole text.
+ * Solutions that people wrote have other boxes too; a model's answer has none of these.
  */
 function finalAnswer(text: string): string {
   const marker = text.lastIndexOf('####');
-  const answer = marker >= 0 ? text.slice(marker + 4) : (extractBoxed(text) ?? text);
-  return answer.trim();
+  if (marker >= 0) return text.slice(marker + 4).trim();
+  const [, braced, bare] = OTHER_BOX.exec(text) ?? [];
+  return (extractBoxed(text) ?? braced ?? bare ?? text).trim();
 }
 
 export const shown = (value: unknown): string => (value === undefined ? 'nothing' : excerpt(JSON.stringify(value)));
