@@ -70,7 +70,6 @@ describe('wrong settings of a frozen agent are refused with path and reason', ()
       [],
       /^assign\.verifier\.url: expected the URL of an endpoint/,
     ],
-    [half(frozen({ url: 'http://me:pw@host/v1', model: 'judge' })), [], /^assign\.verifier\.url: has a password in it/],
     [half(frozen({ url, model: 'judge', body: { stream: true } })), [], /^assign\.verifier\.body: cannot set model,/],
     [
       half(frozen({ url, model: 'judge', concurrency: 0 })),
@@ -85,5 +84,25 @@ describe('wrong settings of a frozen agent are refused with path and reason', ()
     [half('big'), ['agents.solver.rewardWeight=-1'], /^agents\.solver\.rewardWeight: expected a number >= 0, got -1/],
   ])('%#', (changes, overrides, message) => {
     expect(() => resolve(changes as Partial<RecipeInput>, ...overrides)).toThrow(message);
+  });
+});
+
+describe('an address of a server is refused', () => {
+  it.each(['http://me:pw@host/v1', 'http://me@host/v1', ' http://me:pw@host/v1'])('with a password: %s', (address) => {
+    const recipe = half(frozen({ url: address, model: 'judge' }));
+    expect(() => resolve(recipe)).toThrow(/^assign\.verifier\.url: has a password in it/);
+  });
+
+  it.each(['?api-version=1', '?key=sk-1', '#v1'])('with a part behind the path: %s', (end) => {
+    const recipe = { ...half(judge), sampler: { type: 'vllm', url } } as Partial<RecipeInput>;
+    for (const setting of ['assign.verifier.url', 'sampler.url', 'rollout.publicUrl', 'gateway.publicUrl'])
+      expect(() => resolve(recipe, `${setting}=http://host${end}`)).toThrow(
+        `${setting}: expected a URL without ? and #`,
+      );
+  });
+
+  it('with the path of a request', () => {
+    const recipe = half(frozen({ url: 'https://host/v1/chat/completions', model: 'judge' }));
+    expect(() => resolve(recipe)).toThrow(/url: expected the URL up to the version, without \/chat\/completions/);
   });
 });

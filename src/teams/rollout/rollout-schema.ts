@@ -1,4 +1,5 @@
 /** The recipe's section `rollout`: where and how episodes are played. */
+import { serverUrl } from '@drmas/engine/endpoints';
 import { z } from 'zod';
 
 export const rolloutSchema = z.strictObject({
@@ -47,8 +48,7 @@ export const rolloutSchema = z.strictObject({
         'this machine can reach it.',
     ),
   port: z.int().min(0).max(65_535).default(0).describe("The port for the workers' requests. 0 takes a free port."),
-  publicUrl: z
-    .url({ protocol: /^https?$/ })
+  publicUrl: serverUrl('this program, such as https://train.example', 'a proxy before it')
     .optional()
     .describe('The URL at which workers reach this program, if it is not `http://<host>:<port>`.'),
   leaseSeconds: z

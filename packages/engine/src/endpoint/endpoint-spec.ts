@@ -15,9 +15,9 @@ export const priceSchema = z
 /** An OpenAI-compatible endpoint as a recipe names it. */
 export const endpointSchema = z.strictObject({
   type: z.literal('endpoint'),
-  url: serverUrl('an endpoint, such as http://127.0.0.1:8000/v1').describe(
-    'The URL up to and with the version, such as `http://127.0.0.1:8000/v1`.',
-  ),
+  url: serverUrl('an endpoint, such as http://127.0.0.1:8000/v1')
+    .refine((url) => !/\/completions\/*$/.test(url), 'expected the URL up to the version, without /chat/completions')
+    .describe('The URL up to and with the version, such as `http://127.0.0.1:8000/v1`.'),
   model: z.string().min(1).describe("The server's name of the model."),
   apiKey: z
     .string()

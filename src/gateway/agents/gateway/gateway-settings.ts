@@ -1,3 +1,4 @@
+import { serverUrl } from '@drmas/engine/endpoints';
 import { z } from 'zod';
 
 export const gatewaySchema = z.strictObject({
@@ -7,8 +8,7 @@ export const gatewaySchema = z.strictObject({
     .default('127.0.0.1')
     .describe('The address that the gateway listens at. The default is open only to this machine.'),
   port: z.int().min(0).max(65_535).default(0).describe('The port that the gateway listens at; 0 takes a free one.'),
-  publicUrl: z
-    .url({ protocol: /^https?$/ })
+  publicUrl: serverUrl('the gateway, such as https://agents.example', 'a proxy before it')
     .optional()
     .describe(
       'The URL at which agents reach the gateway, if it is not `http://<host>:<port>`: from a container, through ' +

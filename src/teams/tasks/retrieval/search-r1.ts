@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { serverUrl } from '@drmas/engine/endpoints';
 import { ArgumentError, issuesText, messageOf } from '@drmas/engine/errors';
 import { excerpt, unlessAborted, waitMs } from '@drmas/engine/host';
 import { webRequest } from '@drmas/engine/platform';
@@ -40,7 +41,7 @@ export interface SearchR1Options {
 }
 
 const optionsSchema = z.strictObject({
-  url: z.url({ protocol: /^https?$/ }),
+  url: serverUrl('a retrieval server, such as http://127.0.0.1:8000', 'a proxy before it'),
   timeoutMs: z.int().min(1).default(30_000),
   retries: z.int().min(0).default(3),
   retryDelayMs: z.int().min(0).default(200),

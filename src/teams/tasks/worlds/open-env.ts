@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { serverUrl } from '@drmas/engine/endpoints';
 import { fitsSchema, issuesText, reasonOf, TaskError, WorldError } from '@drmas/engine/errors';
 import { excerpt, onAbort, Secret, unlessAborted } from '@drmas/engine/host';
 import type { JsonSchema, Split, TaskSource } from '@drmas/engine/nouns';
@@ -38,7 +39,9 @@ export interface OpenEnvOptions {
 }
 
 const optionsSchema = z.strictObject({
-  url: z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, '')),
+  url: serverUrl('an environment, such as http://127.0.0.1:8000', '`headers`').transform((url) =>
+    url.replace(/\/+$/, ''),
+  ),
   concurrency: z.int().min(1).default(Number.POSITIVE_INFINITY),
   timeoutMs: z.int().min(1).default(60_000),
   tasks: z.int().min(1).default(1000),
