@@ -7,6 +7,10 @@ import { contentHash, digestOf } from '@drmas/engine/disk';
 import { RandomStream } from '@drmas/engine/math';
 import { nodeFiles } from '@drmas/engine/platform';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { followRuns } from '../../src/dashboard/watch/event-feed.js';
+import { RunCatalog } from '../../src/dashboard/watch/run-catalog.js';
+import { TalkService } from '../../src/dashboard/watch/talk/talk-service.js';
+import { watchApp } from '../../src/dashboard/watch/watch-server.js';
 import { drmas } from '../support/command-line.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 import { writeTinyStudy } from '../support/tiny-study.js';
@@ -16,14 +20,15 @@ const CHANGES = 40;
 
 const root = temporaryRoot();
 const [one, study] = [join(root, 'one'), join(root, 'study')];
+let recipe: string;
 
 beforeAll(async () => {
   const home = await mkdtemp(join(root, 'home-'));
-  const file = await writeTinyStudy(home);
+  recipe = await writeTinyStudy(home);
   const set = ['--set', 'training.steps=4', '--set', 'training.tasksPerStep=2', '--threads', '1', '--json'];
   const vary = ['--vary', 'advantage.type=grpo,drmas', '--seeds', '1'];
-  expect(await drmas(['train', file, '--run', one, ...set])).toMatchObject({ code: 0 });
-  expect(await drmas(['ablate', file, ...vary, '--run', study, ...set])).toMatchObject({ code: 0 });
+  expect(await drmas(['train', recipe, '--run', one, ...set])).toMatchObject({ code: 0 });
+  expect(await drmas(['ablate', recipe, ...vary, '--run', study, ...set])).toMatchObject({ code: 0 });
 }, 120_000);
 
 type Holder = Record<string, unknown>;
@@ -107,9 +112,62 @@ const commands: Readonly<Record<string, Command>> = {
   export: [(run) => ['export', run, '--agent', 'solver', '--to', join(run, 'out')], CHECKPOINT],
   evaluate: [(run) => ['evaluate', run, '--tasks', '1', '--samples', '1', '--threads', '1'], CHECKPOINT],
   chat: [(run) => ['chat', run, '--agent', 'solver', '--threads', '1', '--greedy'], CHECKPOINT, '1+1\n'],
+  plan: [(run) => ['plan', recipe, '--play', '--tasks', '1', '--from', run, '--threads', '1'], CHECKPOINT],
   resume: [(run) => ['resume', run, '--checkpoint', '2', '--threads', '1'], /^(recipe\.json|events\.jsonl)$/],
   ablate: [(run) => ['ablate', run, '--threads', '1'], /^ablation\.json$/],
 };
+
+it('the dashboard shows and asks a run with a changed value, or says what is wrong with it', {
+  timeout: 300_000,
+}, async () => {
+  const files = (await readdir(one, { recursive: true }))
+    .filter((file) => /^(recipe\.json|events\.jsonl|checkpoints\/step-000004\/.*\.json|episodes\/.*)$/.test(file))
+    .filter((file) => /json/.test(file))
+    .sort();
+  const random = new RandomStream('stored', 'dashboard');
+  const found: string[] = [];
+  for (let i = 0; i < 2 * CHANGES; i++) {
+    const home = await mkdtemp(join(root, 'shown-'));
+    await cp(one, join(home, 'run'), { recursive: true });
+    const place = await change(join(home, 'run'), files, random);
+    const catalog = new RunCatalog(home);
+    await catalog.refresh();
+    const talk = new TalkService();
+    const app = watchApp({ catalog, talk, page: root, signal: new AbortController().signal });
+    const question = { run: 'run', agent: 'solver', messages: [{ role: 'user', content: '1+1' }], maxTokens: 2 };
+    const body = JSON.stringify(question);
+    const file = 'run=run&file=step-000001';
+    const headers = { 'content-type': 'application/json' };
+    const requests: (readonly [string, RequestInit?])[] = [
+      ['/api/talk?run=run'],
+      ['/api/talk', { method: 'POST', body, headers }],
+      [`/api/groups?${file}`],
+      [`/api/groups?${file}&text=a`],
+    ];
+    const groups = (await (await app.request(`/api/groups?${file}`)).json()) as { rows?: { task: string }[] };
+    for (const { task } of groups.rows ?? [])
+      requests.push(
+        [`/api/group?${file}&task=${encodeURIComponent(task)}`],
+        [`/api/tokens?${file}&task=${encodeURIComponent(task)}&sample=0&turn=0`],
+      );
+    for (const [path, options] of requests) {
+      const answer = await app.request(path, options);
+      const said = await answer.text();
+      const isNamed = answer.status < 500 || said.includes(home);
+      const isPlain = isNamed && !/Cannot read|is not a function|not iterable|call stack|undefined/.test(said);
+      if (!isPlain) found.push(`${place}: ${path}: ${answer.status} ${said.slice(0, 300)}`);
+    }
+    const ending = new AbortController();
+    for await (const message of followRuns(catalog, ['run'], ending.signal)) {
+      if (/Cannot read|is not a function|not iterable/.test(JSON.stringify(message)))
+        found.push(`${place}: ${JSON.stringify(message).slice(0, 300)}`);
+      if (message.type === 'files') ending.abort();
+    }
+    await talk.close();
+    await rm(home, { recursive: true });
+  }
+  expect(found).toEqual([]);
+});
 
 describe('a changed value is refused by name or read on', () => {
   it.each(Object.entries(commands))('%s', { timeout: 300_000 }, async (name, [words, pattern, input = '']) => {
