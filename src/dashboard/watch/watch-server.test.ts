@@ -145,6 +145,9 @@ describe('watch app', () => {
 
     it('lists runs and ablations, and says what is no run', async () => {
       const [message] = await heard(appOf(), '/api/stream', 'list');
+      const { body, headers } = await appOf().request('/api/stream');
+      await body?.cancel();
+      expect(headers.has('transfer-encoding')).toBe(false); // clients of HTTP 1.0 cannot read chunks
       const runs = message?.data.runs as { name: string; state: string; ablation: string | null }[];
       expect(runs.map(({ name, state, ablation }) => [name, state, ablation]).sort()).toEqual([
         ['first', 'completed', null],

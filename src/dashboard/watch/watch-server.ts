@@ -115,6 +115,7 @@ export function watchApp({ catalog, talk, page, signal }: WatchAppOptions): Hono
   app.use(async (context, next) => {
     await next();
     for (const [name, value] of Object.entries(SECURITY)) context.res.headers.set(name, value);
+    context.res.headers.delete('transfer-encoding'); // Node adds it, unless the client speaks HTTP 1.0
   });
   app.onError((error) => {
     if (error instanceof z.ZodError) return Response.json({ error: z.prettifyError(error) }, { status: 400 });
