@@ -12,9 +12,7 @@ const ended = guardExit(process);
 void enableWatchdog();
 const stdin = () => ({ input: process.stdin, output: process.stdout });
 const replaceable = { place: thisProcess, forecastRun, openDashboard };
-const exitCode = await runCommandLine(
-  { stdin, stdout, stderr, environment, ...replaceable, ...interruption(process) },
-  words,
-);
+const { lostOutput, ...interruptible } = interruption(process);
+const exitCode = await runCommandLine({ stdin, stdout, stderr, environment, ...replaceable, ...interruptible }, words);
 ended();
-await endProcess(process, exitCode);
+await endProcess(process, exitCode, lostOutput);

@@ -54,6 +54,16 @@ it('the process ends when all is written, with the exit code of the command', as
   deliver();
   await over;
   expect(exit.mock.calls).toEqual([[3]]);
+  // What is lost is known when all was tried.
+  const full = new Writable({ write: (_chunk, _encoding, done) => setImmediate(done, new Error('full')) });
+  let lost = false;
+  full.on('error', () => {
+    lost = true;
+  });
+  full.write('a line');
+  for (const code of [0, 2])
+    await endProcess({ stdout: full, stderr: quick, exit } as unknown as NodeJS.Process, code, () => lost);
+  expect(exit.mock.calls).toEqual([[3], [1], [2]]);
 });
 
 describe('an interruption', () => {
@@ -137,7 +147,17 @@ describe('an interruption', () => {
       process.stdout.emit('error', gone);
       process.stderr.emit('error', gone);
       expect([signal.aborted, exit.mock.calls]).toEqual([true, []]);
-      expect(() => process.stdout.emit('error', new Error('other'))).toThrow('other');
+    });
+
+    it('is no terminal that is gone, and no disk that is full, of which the user hears once', () => {
+      const { process, signal, written, lostOutput } = fakeProcess();
+      const error = (code: string) => Object.assign(new Error(`${code}: it`), { code });
+      Object.assign(process.stdout, { isTTY: true });
+      process.stdout.emit('error', error('EIO'));
+      expect([signal.aborted, written, lostOutput()]).toEqual([false, [], false]);
+      for (const stream of [process.stderr, process.stdout]) stream.emit('error', error('ENOSPC'));
+      expect(signal.aborted).toBe(false);
+      expect([written, lostOutput()]).toEqual([['error: the output cannot be written: ENOSPC: it\n'], true]);
     });
 
     it.each([

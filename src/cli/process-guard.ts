@@ -43,14 +43,16 @@ export function reserveStdout({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' 
 
 /**
  * Ends the process once everything is written. Without it, a timer, a server or a socket that the code of a recipe has
- * left open would keep a finished process alive, and `process.exitCode` may be the recipe's.
+ * left open would keep a finished process alive, and `process.exitCode` may be the recipe's. A success whose output was
+ * lost ends with 1.
  */
 export async function endProcess(
   { stdout, stderr, exit }: Pick<NodeJS.Process, 'stdout' | 'stderr' | 'exit'>,
   exitCode: number,
+  lostOutput: () => boolean = () => false,
 ): Promise<void> {
   await Promise.all([stdout, stderr].map(written));
-  exit(exitCode);
+  exit(exitCode === 0 && lostOutput() ? 1 : exitCode);
 }
 
 /** Waits until all that was written has left. The stream's own method may have been replaced. */
@@ -64,18 +66,23 @@ const IMPATIENT =
   `interrupted; the work in progress did not stop within ${PATIENCE_MS / 1000} s. ` +
   'Resume a run from its last checkpoint with npx drmas resume <run>\n';
 
-export type Interruption = Pick<Host, 'signal' | 'protect'>;
+export interface Interruption extends Pick<Host, 'signal' | 'protect'> {
+  /** Whether output was lost, for example because it went to a file on a full disk. */
+  readonly lostOutput: () => boolean;
+}
 
 /**
  * Handles Ctrl-C, termination, a closed terminal, and the end of the npm that started the process. The first one fires
  * the signal, so that the run stops and writes a checkpoint. A second one ends the process. After a timeout the process
  * ends too, with a message; the timeout restarts after protected work, such as writing a checkpoint. A closed pipe
- * (`drmas train math | head`) counts as the first one.
+ * (`drmas train math | head`) counts as the first one. A command goes on without a terminal that is gone, since a
+ * signal says whether it ends too, and without a file that cannot be written, after a message.
  */
 export function interruption(process: NodeJS.Process, write: (text: string) => void = writeError): Interruption {
   const controller = new AbortController();
   let working = 0;
   let overdue = false;
+  let lost = false;
   const exit = () => process.exit(INTERRUPTED);
   const wait = () => {
     setTimeout(() => {
@@ -96,12 +103,19 @@ export function interruption(process: NodeJS.Process, write: (text: string) => v
   if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(process, interrupt);
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      if (!controller.signal.aborted) interrupt();
+      if (error.code === 'EPIPE' && !controller.signal.aborted) interrupt();
+      if (error.code === 'EPIPE' || (error.code === 'EIO' && stream.isTTY) || lost) return;
+      lost = true;
+      try {
+        write(`error: the output cannot be written: ${error.message}\n`);
+      } catch {
+        // the errors may go to the same disk
+      }
     });
   }
   return {
     signal: controller.signal,
+    lostOutput: () => lost,
     async protect(work) {
       working++;
       try {
