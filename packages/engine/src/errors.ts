@@ -35,6 +35,7 @@ export {
   exactJson,
   NumberText,
   parseExactly,
+  parseWithDigits,
   parseWithSource,
   parseWithSources,
 } from './base/core/exact-json.js';

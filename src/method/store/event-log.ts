@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import { type ChainedFile, type LogCursor, linesOf, UnfinishedLine } from '@drmas/engine/disk';
-import { isObject, jsonObject, LogError, messageOf, RunError } from '@drmas/engine/errors';
+import { isObject, jsonObject, LogError, messageOf, parseWithDigits, RunError } from '@drmas/engine/errors';
 import { EVENT_VERSION, type EventBody, type RunEvent } from '@drmas/engine/events';
 import { type Clock, excerpt, type Files, type RunListener, systemClock } from '@drmas/engine/host';
 import { jsonRows } from '@drmas/engine/platform';
@@ -184,7 +184,7 @@ function isTorn(rest: string): boolean {
 function parseRow(text: string, place: LogPlace): LogRow {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseWithDigits(text);
   } catch (error) {
     const hint = /[[:,]\s*-?(NaN|Infinity)\b/.test(text) ? '; NaN and Infinity are not JSON' : '';
     throw new LogError(`expected one JSON object, got ${quoted(text)} (${messageOf(error)}${hint})`, place);

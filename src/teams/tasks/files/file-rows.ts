@@ -21,7 +21,7 @@ export interface FileRowOptions {
   readonly format?: FileFormat | null | undefined;
   /** The delimiter of a CSV file's columns; by default a comma, in `.tsv` a tab. */
   readonly delimiter?: string | null | undefined;
-  /** Reads the text of an entry of JSON, instead of `JSON.parse`. */
+  /** Reads the text of an entry of JSON. Default: whole numbers that JavaScript would round become text. */
   readonly parse?: ((text: string) => unknown) | undefined;
 }
 
@@ -110,6 +110,12 @@ interface Parsed {
   readonly info: { readonly lines: number };
 }
 
+/** Whether lines end with a carriage return alone, as in "CSV (Macintosh)" of Excel. */
+async function hasOldEnds(file: string): Promise<boolean> {
+  for await (const text of textChunks(file)) return /\r./.test(text) && !text.includes('\n');
+  return false;
+}
+
 /**
  * Reads the rows of a CSV file (RFC 4180: quotes, doubled inside quotes; fields may contain line breaks) as objects.
  * Their keys are the names in the first line. All values are text.
@@ -127,7 +133,7 @@ async function* csvRows(file: string, delimiter: string): AsyncGenerator<FileEnt
     columns,
     info: true,
     skip_empty_lines: true,
-    record_delimiter: ['\r\n', '\n'],
+    record_delimiter: (await hasOldEnds(file)) ? '\r' : ['\r\n', '\n'],
     max_record_size: LONGEST_ROW,
   });
   // The parser reports the stream's failure too.

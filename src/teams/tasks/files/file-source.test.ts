@@ -107,6 +107,29 @@ describe('a task file', () => {
     expect((await jsonl<z.output<typeof text>>(path).load('train', text)).at(0).data).toEqual({ answer: '42' });
   });
 
+  it('keeps the digits of ids and answers that JavaScript would round', async () => {
+    const [id, other, answer] = ['12345678901234567890', '12345678901234567891', '9007199254740993'];
+    const lines = [
+      `{"id":${id},"question":"a","answer":${answer}}`,
+      `{"id":${other},"question":"b","answer":[-${id}]}`,
+    ];
+    const expected = [
+      { id, data: { question: 'a', answer } },
+      { id: other, data: { question: 'b', answer: `-${id}` } },
+    ];
+    for (const content of [lines.join('\n'), `[${lines.join(',\n')}]`]) {
+      const tasks = await read(content);
+      expect(tasks.map(({ id, data: { question, answer } }) => ({ id, data: { question, answer } }))).toEqual(expected);
+    }
+    const [{ data } = { data: undefined }] = await read('{"question":"a","answer":9007199254740992}');
+    expect(data?.answer).toBe('9007199254740992');
+  });
+
+  it('says so if no task is left because none has an answer', async () => {
+    const path = await file([null, ''].map((answer) => one({ question: 'q', answer })).join('\n'));
+    await expect(jsonl(path).load('test')).rejects.toThrow('2 of 2 tasks left out, their answer is null or empty');
+  });
+
   it('leaves out tasks whose answer is null or empty, with a warning', async () => {
     const path = await file([1, null, 3, ''].map((answer) => one({ question: 'q', answer })).join('\n'));
     const set = await jsonl(path).load('train');
@@ -311,6 +334,16 @@ describe('a CSV file', () => {
       },
       { id: 'x.csv:5', data: expect.objectContaining({ answer: '2' }), metadata: { level: 'hard', 'n.m': 'y' } },
     ]);
+  });
+
+  it('may have lines that end with a carriage return alone, as Excel writes for old Macintoshes', async () => {
+    const rows = await tasksOf(await file('question,answer\r"a, b",1\rc,2\r', 'x.csv'));
+    expect(rows.map(({ data: { question, answer } }) => [question, answer])).toEqual([
+      ['a, b', '1'],
+      ['c', '2'],
+    ]);
+    const [inside] = await tasksOf(await file('question,answer\na\rb,1\n', 'x.csv'));
+    expect(inside?.data.question).toBe('a\rb');
   });
 
   it('has tabs in .tsv, and any delimiter or name by option', async () => {

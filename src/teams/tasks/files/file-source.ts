@@ -283,9 +283,11 @@ async function tasksOf<Data>(
   }
   const file = files[0].path;
   if (rows === 0) throw new TaskError('expected at least one task, the file holds none', { file });
-  if (tasks.length === 0) throw new TaskError(`expected at least one task of the split '${wanted}'`, { file });
   const left = `${unanswered[0]}: ${unanswered.length} of ${rows} tasks left out, their answer is null or empty`;
-  return { tasks, questions, warnings: unanswered.length === 0 ? [] : [left] };
+  const warnings = unanswered.length === 0 ? [] : [left];
+  if (tasks.length === 0)
+    throw new TaskError([`expected at least one task of the split '${wanted}'`, ...warnings].join('; '), { file });
+  return { tasks, questions, warnings };
 }
 
 /**

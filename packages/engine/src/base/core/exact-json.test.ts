@@ -5,6 +5,7 @@ import {
   exactJson,
   NumberText,
   parseExactly,
+  parseWithDigits,
   parseWithSource,
   parseWithSources,
 } from './exact-json.js';
@@ -64,6 +65,28 @@ describe('JSON that keeps the digits of its numbers', () => {
       expect(() => parseExactly(text)).toThrow(SyntaxError);
     },
   );
+});
+
+describe('JSON whose long whole numbers become text', () => {
+  it.each([
+    ['[12345678901234567890,-9007199254740993]', ['12345678901234567890', '-9007199254740993']],
+    ['{"a": {"id":1436278513418522630}}', { a: { id: '1436278513418522630' } }],
+    ['12345678901234567890', '12345678901234567890'],
+    ['[9007199254740992,123456789012345680000,-0,0.12345678901234567890,1e400]', null],
+    ['{"a":"id 12345678901234567890","b":1234567890123456,"c":12345678901234567890.5}', null],
+  ])('%s', (text, value) => {
+    expect(parseWithDigits(text)).toEqual(value ?? JSON.parse(text));
+  });
+
+  it('is JSON.parse for all that JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const text = JSON.stringify(value);
+        expect(parseWithDigits(text)).toEqual(JSON.parse(text));
+      }),
+    );
+    expect(() => parseWithDigits('[12345678901234567890,]')).toThrow(SyntaxError);
+  });
 });
 
 describe('JSON whose objects remember how they were written', () => {

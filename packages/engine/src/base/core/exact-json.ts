@@ -27,6 +27,8 @@ const MARK = '\uE0F9';
 const MAY_CHANGE = /(?:^|[[:,\s])(?:-?(?:\d{16}|\d+[.eE])|-0)/;
 const TOKEN = /\s*("[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s"{}[\],:]+)/gsy;
 const WHOLE = /^-?\d+$/;
+/** Matches texts with whole numbers that may be rounded: most texts with fractions have none. */
+const LONG_WHOLE = /(?:^|[[:,\s])-?\d{16,}(?![\d.eE])/;
 /** Longer integers are rounded, as Python refuses them: reading them takes longer than their length. */
 const MOST_DIGITS = 4300;
 
@@ -79,6 +81,18 @@ export const parseWithBigInts = (text: string): unknown =>
       ? BigInt(digits)
       : Number(digits),
   );
+
+/**
+ * Parses JSON like `JSON.parse`, except for whole numbers whose digits would change, such as long ids: they become text.
+ * @throws SyntaxError
+ */
+export function parseWithDigits(text: string): unknown {
+  if (!LONG_WHOLE.test(text)) return JSON.parse(text);
+  return parsed(text, (digits) => {
+    const number = Number(digits);
+    return WHOLE.test(digits) && number !== 0 && String(number) !== digits ? digits : number;
+  });
+}
 
 /** Objects by which JSON of more digits, or of another order of its keys, was read. */
 const sources = new WeakMap<object, string>();

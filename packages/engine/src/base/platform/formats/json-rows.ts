@@ -1,4 +1,5 @@
 import { messageOf, TaskError } from '../../core/errors.js';
+import { parseWithDigits } from '../../core/exact-json.js';
 import { excerpt } from '../../core/format.js';
 import {
   BACKSLASH,
@@ -50,10 +51,15 @@ export class JsonSplitter {
   #linesBefore = 0;
 
   /**
-   * @param parse Reads the text of an entry. Default: as JSON, with an error that names the line
+   * @param parse Reads the text of an entry. Default: as JSON with an error that names the line; whole numbers whose
+   *   digits would change become text
    * @param options.goesOn Whether other arrays, or lines, may follow an array. Default: they are an error
    */
-  constructor(file: string, parse: (text: string) => unknown = (text) => strictValue(text), { goesOn = false } = {}) {
+  constructor(
+    file: string,
+    parse: (text: string) => unknown = (text) => strictValue(text, parseWithDigits),
+    { goesOn = false } = {},
+  ) {
     this.#file = file;
     this.#parse = parse;
     this.#goesOn = goesOn;
