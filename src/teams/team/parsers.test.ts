@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+import { runInNewContext } from 'node:vm';
 import { ArgumentError, isObject } from '@drmas/engine/errors';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -167,10 +169,20 @@ describe('a schema of another library that follows Standard Schema', () => {
     expect(teamOf(schema).task.safeParse({ n: '1' }).error?.issues).toMatchObject([{ path: ['n'] }]);
   });
 
-  it('is refused if it checks asynchronously', () => {
-    const slow = standard(async (value) => check(value));
+  it('accepts a value whose issues are null', () => {
+    const schema = standard(() => ({ value: { n: 1 }, issues: null }) as unknown as Answer);
+    expect(agent({ parse: schema }).parse('{}')).toEqual({ n: 1 });
+  });
+
+  it.each([
+    ['resolves', async (value: unknown) => check(value)],
+    ['rejects', () => Promise.reject(new Error('unheard'))],
+    ['is of another realm', () => runInNewContext('Promise.reject(new Error("unheard"))') as Promise<Answer>],
+  ])('is refused if it answers with a promise that %s', async (_, validate) => {
+    const slow = standard(validate);
     expect(() => agent({ parse: slow }).parse('{"n": 1}')).toThrow('the schema of other checks asynchronously');
     expect(() => teamOf(slow).task.safeParse({ n: 1 })).toThrow(ArgumentError);
+    await setImmediate(); // a rejection that nobody hears of would fail this test
   });
 });
 

@@ -44,9 +44,11 @@ export function asZod<Value>(schema: StandardSchema<Value>): z.ZodType<Value> {
   const standard = schema['~standard'];
   return z.unknown().transform((input, context) => {
     const checked = standard.validate(input);
-    if (checked instanceof Promise)
+    if ('then' in checked) {
+      checked.then(undefined, () => {}); // it may reject, and nobody waits for it
       throw new ArgumentError(`the schema of ${standard.vendor} checks asynchronously; expected one without promises`);
-    if (checked.issues === undefined) return checked.value;
+    }
+    if (!checked.issues) return checked.value; // some libraries write null
     for (const { message, path = [] } of checked.issues) {
       const keys = path.map((step) => (typeof step === 'object' ? step.key : step));
       context.addIssue({ code: 'custom', message, path: keys });
