@@ -32,6 +32,15 @@ async function priceServer() {
       if (of === 'slow') await new Promise(() => {});
       return { content: [{ type: 'text', text: String(of.length) }] };
     });
+    server.registerTool('read', { inputSchema: z.object({}) }, async () => ({
+      content: [
+        { type: 'text', text: 'downloaded' },
+        { type: 'resource', resource: { uri: 'repo://a.md', text: '# A' } },
+        { type: 'resource', resource: { uri: 'repo://a.bin', blob: 'AAAA' } },
+        { type: 'resource_link', uri: 'repo://b.md', name: 'b' },
+        { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+      ],
+    }));
     return server;
   });
   const port = await new Promise<number>((resolve) => {
@@ -86,9 +95,16 @@ describe('tools of an MCP server at an address', () => {
         description: 'The price of a fruit',
         parameters: expect.objectContaining({ type: 'object', required: ['of'] }),
       },
+      expect.objectContaining({ name: 'read' }),
     ]);
     expect(await call({ name: 'price', arguments: '{"of":"fig"}' })).toBe('3');
     expect(await call({ name: 'price', arguments: '{"of":"stone"}' })).toBe('error: not for sale');
+  });
+
+  it('return the text of files that servers send as resources, and name what has no text', async () => {
+    const { call } = await mcpTools(await priceServer()).open(new AbortController());
+    const parts = ['downloaded', '# A', '[resource repo://a.bin]', '[resource_link repo://b.md]', '[image]'];
+    expect(await call({ name: 'read', arguments: '{}' })).toBe(parts.join('\n'));
   });
 
   it('fail with a reason: refused, timeout, the end of the episode', async () => {
@@ -114,7 +130,7 @@ describe('tools of an MCP server at an address', () => {
     expect(elsewhere.requests[0]?.headers).toMatchObject({ 'x-api-key': 'a key of ours' });
     // Servers in Python often redirect /mcp to /mcp/.
     const { tools: listed } = await mcpTools(`${address}/moved`).open({ signal });
-    expect(listed.map(({ name }) => name)).toEqual(['price']);
+    expect(listed.map(({ name }) => name)).toEqual(['price', 'read']);
   });
 
   it('fail if nobody answers there', async () => {

@@ -11,6 +11,7 @@ import { excerpt, onAbort, unlessAborted } from '@drmas/engine/host';
 import type { Tool, ToolCall } from '@drmas/engine/nouns';
 import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
 import { z } from 'zod';
+import { contentTexts } from './mcp-content.js';
 
 /** A program that speaks MCP on its standard input and output. */
 export interface ToolCommand {
@@ -252,7 +253,7 @@ function argumentsOf(name: string, text: string): Record<string, unknown> {
 }
 
 function textOf({ content, structuredContent, isError }: CallToolResult): string {
-  const texts = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`));
+  const texts = contentTexts(content);
   const text =
     texts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : texts.join('\n');
   return isError ? `error: ${text}` : text;

@@ -174,6 +174,12 @@ describe('a world', () => {
     const results = [
       result({ data: 5, content: [] }),
       result({ data: null, content: [{ type: 'text', text: 'five' }] }),
+      result({
+        content: [
+          { type: 'resource', resource: { text: '# A' } },
+          { type: 'image', data: 'AAAA' },
+        ],
+      }),
       { ...result(null), error: { error_type: 'tool_not_found', message: 'no such tool' } },
     ];
     const { url, seen } = await environment({
@@ -187,13 +193,10 @@ describe('a world', () => {
     const world = await openEnv({ url }).open(episode().of);
     expect(world.tools).toEqual([{ name: 'price', parameters: inputSchema }]);
     const call = { name: 'price', arguments: '{"of":"fig"}' };
-    expect([await world.call(call), await world.call(call), await world.call(call)]).toEqual([
-      '5',
-      'five',
-      'error: no such tool',
-    ]);
+    const texts = [await world.call(call), await world.call(call), await world.call(call), await world.call(call)];
+    expect(texts).toEqual(['5', 'five', '# A\n[image]', 'error: no such tool']);
     expect(seen.at(-1)?.data).toEqual({ type: 'call_tool', tool_name: 'price', arguments: { of: 'fig' } });
-    expect(world.total).toBe(3);
+    expect(world.total).toBe(4);
   });
 });
 

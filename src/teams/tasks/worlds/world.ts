@@ -1,6 +1,7 @@
 /** The world of one episode: an environment that has been reset, and is stepped by the team. */
 import { isObject, jsonObject, WorldError } from '@drmas/engine/errors';
 import type { JsonSchema, Tool, ToolCall } from '@drmas/engine/nouns';
+import { contentTexts } from './mcp-content.js';
 import type { AnswerData, WorldSocket } from './world-socket.js';
 
 /** The view of an environment. Its fields are the environment's own. */
@@ -164,6 +165,6 @@ function resultText(result: unknown): string {
   if (!isObject(result)) return JSON.stringify(result);
   const { data, content } = result;
   if (['string', 'number', 'boolean'].includes(typeof data)) return String(data);
-  const texts = (Array.isArray(content) ? content : []).filter(isObject).flatMap(({ text }) => text ?? []);
+  const texts = contentTexts(Array.isArray(content) ? content : []);
   return texts.length === 0 ? JSON.stringify(result) : texts.join('\n');
 }
