@@ -4,7 +4,8 @@ import { RecipeError } from '@drmas/engine/errors';
 import { lossNamed, policyLoss } from '@drmas/engine/loss';
 import { tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
-import { unheardTeam } from '../../src/method/training/stability/step-warnings.js';
+import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
+import { negativeRewards, unheardTeam } from '../../src/method/training/stability/step-warnings.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { weakSettings } from '../../src/runs/run/checks/weak-settings.js';
@@ -334,6 +335,55 @@ describe('a setting without effect in the recipe', () => {
     const apart = named !== 'reinforce++' && !named.endsWith('drmas');
     expect(said.length > 0).toBe(apart && slope === 0);
   });
+
+  it('is warned about: rewards below 0 under an estimator that divides by their mean', async () => {
+    const below = { team: game({ reward: (rounds) => Number(rounds[0]?.first === 'a') - 0.5 }) };
+    const said = async (type: string, changes: object = below) => {
+      const recipe = choiceRecipe(changes, [`advantage.type=${type}`, 'training.steps=1']);
+      const steps = await learnSteps(recipe);
+      return steps.flatMap(({ played, learnt }) => negativeRewards(recipe, played, learnt.advantages)).length;
+    };
+    expect([await said('maxrl'), await said('maxrl', {}), await said('grpo')]).toEqual([1, 0, 0]);
+  });
+
+  it.each(estimators)(
+    'is warned about: what makes advantages of any size: $name',
+    { tags: 'verify' },
+    async ({ chosen }) => {
+      const lowered = [
+        'agents.first.callCost=0.5',
+        'agents.first.invalidPenalty=0.5',
+        'policies.first.kl.coefficient=1',
+      ];
+      for (const [i, setting] of lowered.entries()) {
+        const overrides = [...chosen, setting, ...(i === 2 ? ['policies.first.kl.in=reward'] : [])];
+        const recipe = () => choiceRecipe(policiesFor(chosen), overrides);
+        const refused = await learntBy(overrides).then(
+          () => false,
+          (error) => error instanceof RecipeError,
+        );
+        if (refused) continue;
+        // A task whose four episodes earn 0.001 on average.
+        const of = (reward: number, episode: number) => ({
+          ...{
+            task: 't',
+            episode: `${episode}`,
+            agent: 'first',
+            turn: 0,
+            envStep: 0,
+            length: 1,
+            values: [0],
+            baseline: 0,
+          },
+          ...{ reward, outcome: reward, stepReward: reward, agentStepReward: reward, observation: 'o', chain: 0 },
+        });
+        const turns = [0.304, -0.1, -0.1, -0.1].map(of);
+        const advantages = Array.from(recipe().estimator.compute(new TurnBatch(turns))).flat();
+        const said = weakSettings(recipe()).some(({ message }) => message.includes('divides by the mean reward'));
+        expect([setting, said]).toEqual([setting, advantages.some((each) => Math.abs(each) > 10)]);
+      }
+    },
+  );
 
   it('is warned about: a critic that the estimator does not need', () => {
     const said = (...overrides: string[]) =>

@@ -55,6 +55,8 @@ export interface Traits {
   readonly rival?: string;
   /** Its advantages are weights of demonstrations, 0 or above, as the loss `cross-entropy` needs them. */
   readonly weighsDemonstrations?: boolean;
+  /** It needs rewards of 0 or more. Costs and penalties can make them negative. */
+  readonly needsNoNegative?: boolean;
   /** It has weights of its own for the named parts of rewards, so it does not read the recipe's. */
   readonly weighsParts?: boolean;
 }

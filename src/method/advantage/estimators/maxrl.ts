@@ -20,7 +20,7 @@ export const maxRl = defineEstimator({
   formula:
     '(s - mean episodes) / mean episodes, 0 if the mean is not above 0; `byAgent`: r and agent for s and episodes',
   use: 'rewards of 0 and 1 that are rare: hard tasks count more, up to n - 1 for the only success of n',
-  traits: { compared: 'on request' },
+  traits: { compared: 'on request', needsNoNegative: true },
   laws: () => ({ shift: [], takesScaleOut: true }),
   penalties: ({ byAgent, episodeScore }) => (!byAgent && episodeScore === 'outcome' ? 'left out' : 'counted'),
   unused: ({ byAgent }) => [byAgent ? 'episodeScore' : 'shareStatistics'],

@@ -166,6 +166,21 @@ export function partWarnings(
   }));
 }
 
+/**
+ * A warning about rewards below 0 under an estimator that divides by their mean: near 0 the mean makes advantages of any
+ * size, and below it none. It is given in the first step.
+ */
+export function negativeRewards(
+  { estimator: { type, traits } }: Pick<TrainingRun, 'estimator'>,
+  { step }: Pick<Played, 'step'>,
+  { records }: Pick<StepAdvantages, 'records'>,
+): Warning[] {
+  const negative = records.filter(({ reward }) => reward < 0).length;
+  if (step !== 1 || traits.needsNoNegative !== true || negative === 0) return [];
+  const message = `step 1: ${negative} of ${records.length} turns have rewards below 0, and '${type}' divides by the mean reward of a task, so a mean near 0 makes advantages of any size, and tasks with a mean below 0 teach nothing; give rewards of 0 or more, without costs and penalties, or choose another estimator`;
+  return [{ type: 'warning', code: 'rewards.negative', step, message }];
+}
+
 type TeamSettings = Pick<TrainingRun, 'agents' | 'training' | 'estimator'>;
 
 /**

@@ -49,6 +49,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           `'${type}' divides penalties and costs by their spread, so their sizes have almost no effect ` +
             `(${sizes.join(', ')}): choose advantage.restWeight for penalties, and advantage.weights.calls for costs`,
         ]),
+    ...negativeSettings(recipe, [...set('invalidPenalty'), ...costs]),
     ...(filter?.type !== 'equal-outcomes' || filter.score !== 'outcome' || costs.length === 0
       ? []
       : [
@@ -87,6 +88,20 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           ];
     }),
   ].map((message) => ({ code: 'settings', message }));
+}
+
+/** A warning about settings that can make rewards negative, for an estimator that needs rewards of 0 or more. */
+function negativeSettings(
+  { estimator: { type, traits }, policies }: Settings,
+  subtracted: readonly string[],
+): string[] {
+  const kls = Object.keys(policies).filter((name) => policies[name]?.kl?.in === 'reward');
+  const settings = [...subtracted, ...kls.map((name) => `policies.${name}.kl`)];
+  if (traits.needsNoNegative !== true || settings.length === 0) return [];
+  return [
+    `'${type}' divides by the mean reward of a task, which ${settings.join(', ')} can bring close to 0, where advantages ` +
+      'have any size, or below 0, where they are 0: leave it out, or choose another estimator',
+  ];
 }
 
 /** A warning for an estimate of the KL that does not hold its policy near the reference in the place where it is used. */
