@@ -74,8 +74,9 @@ function requireSmallIds({ model, added_tokens: added }: Readonly<Record<string,
 }
 
 /**
- * The ids that end a response: those of the model's files, and the tokenizer's own, which files of tuned models may lack.
- * The one that the chat template writes behind an answer comes first, as a model learns to end its answers with it.
+ * The ids that end a response: those of the model's files, and the tokenizer's own, which files of tuned models may
+ * lack. The one that the chat template writes behind an answer comes first, as a model learns to end its answers with
+ * it.
  */
 function stopTokensOf(spec: HuggingFaceSpec, { idOf, textOf }: Pipeline, render: ConversationRenderer): number[] {
   const text = specialToken(spec.config.eos_token);

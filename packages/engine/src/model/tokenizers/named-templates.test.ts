@@ -95,6 +95,17 @@ describe("a template's variables", () => {
     expect(chatml.stopTokens[0]).toBe(chatml.encode('<|im_end|>')[0]);
   });
 
+  it('keep the date that a template of Llama 3 writes', async () => {
+    const own =
+      '{% if not date_string is defined %}{% set date_string = strftime_now("%d %b %Y") %}{% endif %}' +
+      '{{ date_string }}, {{ messages[0].content }}';
+    const llama = join(root, 'llama');
+    cpSync(qwen3, llama, { recursive: true });
+    writeFileSync(join(llama, 'chat_template.jinja'), own);
+    const tokenizer = await read(checkpoint(llama, { variables: { date_string: '26 Jul 2024' } }));
+    expect(tokenizer.decode(tokenizer.chat([user('1')]))).toBe('26 Jul 2024, 1');
+  });
+
   it('are refused if they cannot be written in a template, or if there is none', async () => {
     const refused = (variables: unknown) =>
       modelSchema.safeParse({ type: 'checkpoint', path: qwen3, variables }).error?.issues[0]?.message;

@@ -36,8 +36,8 @@ export class TextStream {
   }
 
   /**
-   * The text of the tokens after the last piece. Decoders of single bytes write a whole run of bytes otherwise if one of
-   * them is wrong, also characters that were given already. The tokens are then decoded alone.
+   * The text of the tokens after the last piece. Decoders of single bytes write a whole run of bytes otherwise if one
+   * of them is wrong, also characters that were given already. The tokens are then decoded alone.
    */
   #added(): string {
     const before = this.#tokenizer.decode(this.#tokens.slice(this.#from, this.#to));
