@@ -336,6 +336,29 @@ describe('a setting without effect in the recipe', () => {
     expect(said.length > 0).toBe(apart && slope === 0);
   });
 
+  it.each([
+    ['drmas', [], 1],
+    ['grpo', [], 1],
+    ['at-grpo', [], 1],
+    ['drmas', ['advantage.spread=none'], 0],
+    ['dr-grpo', [], 0],
+    ['rloo', [], 0],
+    ['shrinkage', [], 0],
+    ['reinforce++-baseline', [], 0],
+    ['gdpo', [], 0], // has a warning of its own
+    ['drmas', ['training.filter={"type":"equal-outcomes","score":"success"}'], 0],
+  ])('is warned about: a small cost beside a spread: %s %s', (type, more, count) => {
+    const said = (...overrides: string[]) =>
+      weakSettings(choiceRecipe({}, [`advantage.type=${type}`, ...more, ...overrides])).filter(({ message }) =>
+        /a cost of any size counts as much as success/.test(message),
+      ).length;
+    expect([said('agents.first.tokenCost=1e-5'), said('agents.second.callCost=0.1'), said()]).toEqual([
+      count,
+      count,
+      0,
+    ]);
+  });
+
   it('is warned about: rewards below 0 under an estimator that divides by their mean', async () => {
     const below = { team: game({ reward: (rounds) => Number(rounds[0]?.first === 'a') - 0.5 }) };
     const said = async (type: string, changes: object = below) => {

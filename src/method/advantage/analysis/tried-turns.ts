@@ -18,12 +18,34 @@ interface TriedTurns {
 }
 
 /** The advantages of four episodes with different rewards. Undefined if the estimator needs what these turns lack. */
-export function triedOn(estimator: OpenEstimator, turns: TriedTurns): (number | number[])[] | undefined {
+export const triedOn = (estimator: OpenEstimator, turns: TriedTurns) => advantagesOf(estimator, turnsOf(turns));
+
+function advantagesOf(estimator: OpenEstimator, turns: readonly TurnRecord[]): (number | number[])[] | undefined {
   try {
-    return Array.from(estimator.compute(new TurnBatch(turnsOf(turns))));
+    return Array.from(estimator.compute(new TurnBatch(turns)));
   } catch {
     return undefined; // it may be the user's own
   }
+}
+
+/** A cost that is small beside a success of 1. */
+const SMALL_COST = 1e-3;
+
+/**
+ * Whether small costs count as much as success in a task whose episodes all fail, because the estimator divides by the
+ * spread of a task's rewards.
+ */
+export function enlargesCosts(estimator: OpenEstimator, agents: readonly string[]): boolean {
+  const turns = turnsOf({ tasks: 2, agents }).map((turn) => {
+    const success = Number(turn.episode === '0'); // tasks have the episodes 0 and 2, and 1 and 3
+    const reward = success - SMALL_COST * Number(turn.episode);
+    const parts = { outcome: success, calls: reward - success };
+    return { ...turn, reward, outcome: reward, stepReward: reward, agentStepReward: reward, parts };
+  });
+  const advantages = advantagesOf(estimator, turns) ?? [];
+  const largest = (ofTask: string) =>
+    Math.max(0, ...advantages.flatMap((each, i) => (turns[i]?.task === ofTask ? [each].flat().map(Math.abs) : [])));
+  return largest('1') > largest('0') / 2;
 }
 
 /**

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isGreedy, type Sampling } from '@drmas/engine/contract';
 import { type AnyLoss, correctionOf, lossKind, lossNamed } from '@drmas/engine/loss';
 import type { z } from 'zod';
-import { loneEpisodes, type OpenEstimator, tellsTokensApart } from '../../../method/advantage.js';
+import { enlargesCosts, loneEpisodes, type OpenEstimator, tellsTokensApart } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
   backendOfModel,
@@ -42,6 +42,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
   const costs = [...set('callCost'), ...set('tokenCost')];
   const sizes = penalties === 'normalised' ? [...set('invalidPenalty'), ...costs] : [];
   const { filter } = training;
+  const names = Object.keys(agents);
   return [
     ...(sizes.length === 0
       ? []
@@ -56,7 +57,14 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
-    ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, Object.keys(agents))),
+    ...(costs.length === 0 || filter !== undefined || penalties === 'normalised' || !enlargesCosts(estimator, names)
+      ? []
+      : [
+          `'${type}' divides by the spread of a task's rewards, so if all episodes of a task fail, or all succeed, a cost ` +
+            `of any size counts as much as success does elsewhere (${costs.join(', ')}): if it should not, choose an ` +
+            "estimator without a spread, or set training.filter to { type: 'equal-outcomes', score: 'success' }",
+        ]),
+    ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, names)),
     ...unheardPolicies(agents, policies, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
