@@ -156,7 +156,7 @@ function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
     const { events: own = [] } = span;
     const events = own.length > 0 ? own : logs.flatMap((log) => log.events ?? []);
     const attributes = merged([messagesInEvents(events), ...logs.map((log) => log.attributes), span.attributes]);
-    return [{ ...span, attributes }];
+    return [{ ...span, attributes, dropped: [span, ...logs].some(({ dropped }) => dropped) }];
   });
 }
 
@@ -186,8 +186,8 @@ function callOf(
   span: TraceSpan,
   agentOf: (span: TraceSpan) => string | undefined,
 ): { readonly call?: ModelCall; readonly unread: readonly UnreadReason[] } {
-  const { attributes, failed } = span;
-  const unread = new Set<UnreadReason>();
+  const { attributes, failed, dropped } = span;
+  const unread = new Set<UnreadReason>(dropped ? ['dropped'] : []);
   const report: Report = (reason) => void unread.add(reason);
   const input = told(attributes, 'input');
   // Models do not read the reasoning of earlier answers again.

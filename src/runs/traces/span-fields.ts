@@ -17,6 +17,8 @@ export interface TraceSpan {
   readonly events?: readonly JsonFields[] | undefined;
   readonly scores: readonly TraceScore[];
   readonly failed: boolean;
+  /** Whether a limit of the tracer left out attributes, or events with messages. */
+  readonly dropped?: boolean | undefined;
   readonly place: TracePlace;
   /** A row that belongs to a span or a trace and is none: an event in a log, or a score. */
   readonly kind?: 'event' | 'score';

@@ -108,6 +108,7 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
   const reference = listOf(value.references).find((each) => isObject(each) && each.refType === 'CHILD_OF');
   const own = attributesOf(value.attributes ?? value.tags);
   const events = [...listOf(value.events).filter(isObject), ...jaegerEvents(value.logs), ...eventsOf(own)];
+  const messages = events.filter(isMessageEvent);
   const contents = events.map((event) => attributesOf(event.attributes));
   const attributes = merged([...contents, own]);
   return {
@@ -115,7 +116,11 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
     id,
     name: text(value.name) ?? text(value.operationName) ?? '',
     attributes,
-    events: events.filter(isMessageEvent),
+    events: messages,
+    dropped:
+      hasDropped(value) ||
+      (messages.length > 0 && hasDropped(value, 'Events')) ||
+      messages.some((event) => hasDropped(event)),
     parent:
       textField(value, 'parentSpanId') ??
       text(fieldOf(value, 'parentId')) ??
@@ -141,6 +146,10 @@ function eventsOf({ events }: JsonFields): JsonFields[] {
   return named.map(({ 'event.name': name, ...body }) => ({ name, body }));
 }
 
+/** OpenTelemetry's tracers keep 128 attributes of a span by default, and count the others. */
+const hasDropped = (value: JsonFields, what: 'Attributes' | 'Events' = 'Attributes') =>
+  Number(wordOf(fieldOf(value, `dropped${what}Count`))) > 0;
+
 function isFailure(status: unknown): boolean {
   const code = wordOf(isObject(status) ? (status.code ?? fieldOf(status, 'statusCode')) : status);
   return Number(code) === 2 || /^(?:STATUS_CODE_)?ERROR$/i.test(code);
@@ -159,6 +168,7 @@ function logEvent(value: JsonFields): UnplacedSpan | undefined {
     start: startText(fieldOf(value, 'timeUnixNano') ?? value.hrTime ?? value.timestamp),
     attributes: isMessageEvent(event) ? {} : { ...attributesOf(typedValue(value.body)), ...attributes },
     events: [event].filter(isMessageEvent),
+    dropped: hasDropped(value),
     scores: evaluation(attributes),
   };
 }

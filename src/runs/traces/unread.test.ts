@@ -59,6 +59,13 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     { root_span_id: 'odd', span_id: 's', span_attributes: { type: 'llm' }, input: 'Hi', error: 'timeout' },
   ],
   input: [odd(input([])), odd({ 'gen_ai.input.messages': undefined }), odd(input({ order: 1 })), odd(input([{}]))],
+  dropped: [
+    odd({}, { droppedAttributesCount: 1 }),
+    odd({}, { dropped_attributes_count: '3' }),
+    odd({ 'gen_ai.output.messages': undefined }, { droppedAttributesCount: 2 }),
+    odd({}, { droppedEventsCount: 1, events: [{ name: 'gen_ai.user.message', attributes: { content: 'Hi' } }] }),
+    odd({}, { events: [{ name: 'gen_ai.user.message', attributes: { content: 'Hi' }, droppedAttributesCount: 1 }] }),
+  ],
   answer: [
     ...['[]', 'null', '', undefined].map((written) => odd({ 'gen_ai.output.messages': written })),
     odd(output([])),

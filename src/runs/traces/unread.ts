@@ -16,6 +16,7 @@ export const UNREAD = {
   unfinished: 'calls whose answer ended at a limit of tokens',
   filtered: 'calls whose answer a filter or an error ended',
   cut: 'calls whose messages are no JSON, such as texts that a limit of the tracer cut off',
+  dropped: 'calls of which the tracer dropped attributes or events: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (128)',
   media: 'calls with images, audio or files, which agents cannot read',
   part: 'calls with parts of a message that drmas does not know',
   role: 'calls with a role that drmas does not know',
