@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { similarity } from './similarity.js';
+import { areSimilar, similarity } from './similarity.js';
 
 describe('similarity', () => {
   it('is twice the matched characters over all characters', () => {
@@ -19,5 +19,15 @@ describe('similarity', () => {
         expect(value === 1).toBe(a === b);
       }),
     );
+  });
+
+  it('is compared with a threshold as it is, also if a bound decides', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\u{1f642}'), maxLength: 40 });
+    fc.assert(
+      fc.property(text, text, fc.integer({ min: 1, max: 99 }), (a, b, percent) => {
+        expect(areSimilar(a, b, percent / 100)).toBe(similarity(a, b) >= percent / 100);
+      }),
+    );
+    expect([areSimilar('abcd', 'bcde', 0.75), areSimilar('abcd', 'bcde', 0.76)]).toEqual([true, false]);
   });
 });

@@ -11,7 +11,7 @@ import {
   spreadChoices,
 } from '../named-choices.js';
 import { measure, normalise, statisticsOfPool } from '../normalise.js';
-import { similarity } from '../similarity.js';
+import { areSimilar } from '../similarity.js';
 import { stepReturns } from '../step-returns.js';
 import type { TurnBatch } from '../turn-batch.js';
 
@@ -94,7 +94,7 @@ function observationGroups(batch: TurnBatch, outer: Groups, threshold: number | 
   return grouped((i) => {
     const earlier = representatives[outer.of[i] as number] as string[];
     const observation = observations[i] as string;
-    const match = earlier.findIndex((other) => similarity(observation, other) >= threshold);
+    const match = earlier.findIndex((other) => areSimilar(observation, other, threshold));
     return match >= 0 ? match : earlier.push(observation) - 1;
   });
 }
