@@ -6,7 +6,6 @@ import type { ToolFormat, WrittenCall } from './tool-format.js';
 
 /** A line that begins so is a call. */
 export const SIGN = '@';
-const CALL = /@([\w.-]+)\(/y;
 const BEGINNING = /^@/m;
 /** A text that needs no quotes. */
 const BARE = /^(?!\s)[^"{}[\](),\n]+(?<!\s)$/;
@@ -25,24 +24,25 @@ export const plain: ToolFormat = {
     if (begin < 0) return { content: text, calls: [] };
     const calls: WrittenCall[] = [];
     for (let at = begin; at < text.length; ) {
-      CALL.lastIndex = at;
-      const name = CALL.exec(text)?.[1];
-      const tool = tools.find((each) => each.name === name);
-      const values = tool && valuesAt(text, CALL.lastIndex);
+      // A name may have any characters: servers of tools write slashes and colons.
+      const tool = tools.find((each) => text.startsWith(beginning(each.name), at));
+      const values = tool && valuesAt(text, at + beginning(tool.name).length);
       const object = values && argumentsOf(values.texts, tool);
-      if (name === undefined || object === undefined) return undefined;
-      calls.push({ name, arguments: object });
-      at = values?.end ?? at;
+      if (tool === undefined || values === undefined || object === undefined) return undefined;
+      calls.push({ name: tool.name, arguments: object });
+      at = values.end;
       while (/\s/.test(text.charAt(at))) at++;
     }
     return { content: text.slice(0, begin).trimEnd(), calls };
   },
   write: ({ content, calls }, tools) => {
-    const lines = calls.map((call) => `${SIGN}${call.name}(${valuesOf(call, tools)})`);
+    const lines = calls.map((call) => `${beginning(call.name)}${valuesOf(call, tools)})`);
     return [...(content === '' ? [] : [content]), ...lines].join('\n');
   },
-  opening: (name) => (name === undefined ? SIGN : `${SIGN}${name}(`),
+  opening: (name) => (name === undefined ? SIGN : beginning(name)),
 };
+
+const beginning = (name: string) => `${SIGN}${name}(`;
 
 /** The texts of the values from a place behind a bracket on, and the place behind the closing one. */
 function valuesAt(text: string, start: number): { readonly texts: string[]; readonly end: number } | undefined {

@@ -40,6 +40,18 @@ const parsed = (list: readonly { name: string; arguments: string }[] = []) =>
 describe.each(toolFormatNames)('the format %s', (name) => {
   const format = toolFormat(name);
 
+  // MCP allows dots and slashes, and some servers write colons.
+  it.each(['user-profile/update', 'admin.tools.list', 'ns:look', 'mcp__x', 'größe'])(
+    'calls a tool named %s',
+    (called) => {
+      const named = [{ ...look, name: 'user-profile' }, { ...look, name: called }, look];
+      const call = { name: called, arguments: '{"id":"a"}' };
+      expect(parsed(callsIn(format.write({ content: '', calls: [call] }, named), name, named)?.calls)).toEqual([
+        [called, { id: 'a' }],
+      ]);
+    },
+  );
+
   it('reads the calls that it writes', () => {
     fc.assert(
       fc.property(calls, words, (list, content) => {
