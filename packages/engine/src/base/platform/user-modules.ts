@@ -1,7 +1,10 @@
 /** Imports modules that users write, in TypeScript or JavaScript, from anywhere on disk. */
-import { register as registerHooks } from 'node:module';
+import * as modules from 'node:module';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+
+/** The first version of Node that prints a warning about hooks in the loader thread. */
+const FIRST_WITH_WARNING = 26;
 
 let prepared: Promise<void> | undefined;
 
@@ -13,7 +16,11 @@ function prepare(): Promise<void> {
     // Computed, so that no bundler follows it into a program that imports no modules of users.
     const { register } = (await import(import.meta.resolve('tsx/esm/api'))) as typeof import('tsx/esm/api');
     register();
-    registerHooks(new URL('./package-hook.js', import.meta.url));
+    const hook = new URL('./package-hook.js', import.meta.url).href;
+    if (Number.parseInt(process.versions.node, 10) < FIRST_WITH_WARNING) return modules.register(hook);
+    const { resolveSync } = (await import(hook)) as typeof import('./package-hook.js');
+    const { registerHooks } = modules as unknown as { registerHooks(hooks: { resolve: typeof resolveSync }): void };
+    registerHooks({ resolve: resolveSync });
   })();
   return prepared;
 }
