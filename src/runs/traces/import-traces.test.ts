@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { RandomStream } from '@drmas/engine/math';
@@ -533,6 +533,20 @@ describe('traces', () => {
 });
 
 describe('drmas import', () => {
+  it.each([
+    ['throw new Error("boom")', /redact\.mjs cannot be loaded: boom/],
+    ['export default 3', /redact\.mjs: expected a function \(text\) => string/],
+    ['export default () => { throw new Error("boom") }', /redact\.mjs: the function throws: boom/],
+    ['export default async (text) => text', /redact\.mjs: .* got a promise: the function may not be async/],
+    ['export default () => 5', /redact\.mjs: expected the function to return a text, or undefined .*, got 5/],
+    ['export default () => null', /got null/],
+  ])('refuses the redaction %s', async (text, message) => {
+    const file = join(await mkdtemp(join(folder, 'redact-')), 'redact.mjs');
+    await writeFile(file, text);
+    const { code, err } = await drmas(['import', await fileOf(ofSdk7), '--redact', file]);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
+  });
+
   it('shows what it keeps, writes only when told to, also into a pipe, and overwrites nothing', async () => {
     const path = await fileOf(ofSdk7);
     const out = join(folder, 'data');

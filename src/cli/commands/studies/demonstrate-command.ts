@@ -1,8 +1,6 @@
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { endpointSchema } from '@drmas/engine/endpoints';
 import { ArgumentError, parseAt } from '@drmas/engine/errors';
-import { importUserModule, nodeHost } from '@drmas/engine/platform';
+import { nodeHost } from '@drmas/engine/platform';
 import { recordTeam, requestDemonstrations, type Speaker, speakerOfModule } from '../../../runs/studies.js';
 import { INTERRUPTED, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
@@ -10,7 +8,7 @@ import { decimal, device, integer, list, set, text, threads, toggle, withDevice 
 import { demonstratedLines, playedTaskLine, requestLines } from '../../reporter/planning/demonstrations-printer.js';
 import { StatusLines, screenOf } from '../../reporter/screen.js';
 import { wrap } from '../../reporter/text-layout.js';
-import { requireFile } from './import-command.js';
+import { importFile } from './import-command.js';
 import { TypedAnswers } from './typed-answers.js';
 
 export const demonstrate = defineCommand({
@@ -96,9 +94,7 @@ async function speakerOf({ endpoint, model, script }: SpeakerFlags): Promise<Spe
     return { type: 'model', name: `${model} at ${endpoint}`, spec };
   }
   if (script !== undefined) {
-    await requireFile(script);
-    const { default: exported } = await importUserModule(pathToFileURL(resolve(script)).href);
-    return speakerOfModule(script, exported);
+    return speakerOfModule(script, await importFile(script));
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { RunError } from '@drmas/engine/errors';
+import { messageOf, RunError, shown } from '@drmas/engine/errors';
 import { importUserModule, nodeFiles } from '@drmas/engine/platform';
 import { importFiles, importTraces, type Redact } from '../../../runs/traces.js';
 import { jsonText } from '../../command-context.js';
@@ -66,8 +66,7 @@ export async function importOptions(flags: ValuesOfFlags<typeof traceFlags>) {
   const { agent, rename, score, minScore, redact } = flags;
   const names = rename.map((pair) => {
     const [old, name, ...more] = pair.split('=');
-    if (old === undefined || name === undefined || name === '' || more.length > 0)
-      throw new RunError(`--rename ${pair}: expected OLD=NEW`);
+    if (!old || !name || more.length > 0) throw new RunError(`--rename ${pair}: expected OLD=NEW`);
     return [old, name] as const;
   });
   return { agent, score, minScore, rename: Object.fromEntries(names), redact: await redactionOf(redact) };
@@ -78,11 +77,34 @@ export async function requireFile(file: string): Promise<void> {
   if (!(await nodeFiles.exists(file))) throw new RunError(`there is no file ${file}`);
 }
 
+/**
+ * The default export of a module that a flag names.
+ * @throws RunError if there is no such file, or it cannot be loaded
+ */
+export async function importFile(file: string): Promise<unknown> {
+  await requireFile(file);
+  try {
+    return (await importUserModule(pathToFileURL(resolve(file)).href)).default;
+  } catch (error) {
+    throw new RunError(`${file} cannot be loaded: ${messageOf(error)}`);
+  }
+}
+
+/** The function of a module, with errors that name it if it throws, or returns neither a text nor undefined. */
 async function redactionOf(file: string | undefined): Promise<Redact | undefined> {
   if (file === undefined) return undefined;
-  await requireFile(file);
-  const { default: redact } = await importUserModule(pathToFileURL(resolve(file)).href);
+  const redact = await importFile(file);
   if (typeof redact !== 'function')
     throw new RunError(`${file}: expected a function (text) => string as the default export`);
-  return redact as Redact;
+  return (text) => {
+    let kept: unknown;
+    try {
+      kept = redact(text);
+    } catch (error) {
+      throw new RunError(`${file}: the function throws: ${messageOf(error)}`);
+    }
+    if (kept === undefined || typeof kept === 'string') return kept;
+    const got = kept instanceof Promise ? 'a promise: the function may not be async' : shown(kept);
+    throw new RunError(`${file}: expected the function to return a text, or undefined to leave it out, got ${got}`);
+  };
 }

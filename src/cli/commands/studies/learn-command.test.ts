@@ -261,6 +261,11 @@ describe('drmas learn', () => {
     [['import', 'traces.jsonl', '--redact', 'gone.ts'], /there is no file gone\.ts/],
     [['learn', 'traces.jsonl', '--recipe', shop, '--price', '3'], /--price 3: expected READ,WRITE/],
     [['learn', 'traces.jsonl', '--recipe', shop, '--price', '1,'], /--price 1,: expected READ,WRITE/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--price', '1e400,1'], /--price 1e400,1: expected READ,WRITE/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--rename', '=buyer'], /--rename =buyer: expected OLD=NEW/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--yes', '--out', shop], /\.ts is a file and no directory/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--yes', '--run', shop], /\.ts is a file and no directory/],
+    [['learn', 'traces.jsonl', '--recipe', shop, '--yes', '--out', `${shop}/a`], /a part of the path is a file/],
     [['learn', 'gone.jsonl', '--recipe', shop], /cannot be read/],
   ])('refuses %j', async (words, message) => {
     expect(await drmas(words)).toMatchObject({ code: 2, err: expect.stringMatching(message) });

@@ -1,7 +1,7 @@
 import { basename, join, relative, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { RecipeError, RunError, suggestion } from '@drmas/engine/errors';
-import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
+import { moveFile, nodeFiles, pathFault, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { systemPromptOf } from '../../../method/recipe.js';
 import { loadRecipe } from '../../../method/recipe-files.js';
 import { defaultRunPath, RECIPE, requireFree } from '../../../method/store.js';
@@ -67,6 +67,10 @@ export const learn = defineCommand({
     for (const file of [recipe, scorers]) if (file !== undefined) await requireFile(file);
     const isStarted = yes && !dryRun;
     const directory = run ?? (await defaultRunPath(join(out, 'recipe')));
+    for (const folder of [out, directory]) {
+      const fault = pathFault(folder);
+      if (isStarted && fault !== undefined) throw new RunError(`${folder} ${fault}`);
+    }
     if (isStarted) await requireFree(nodeFiles, directory);
     const isNew = !(await nodeFiles.exists(out));
     const ownRecipe = recipeText(out, recipe, scorers);
@@ -144,7 +148,8 @@ function pricesOf(price: string | undefined): TracedTeam['price'] {
   if (price === undefined) return undefined;
   const numbers = price.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)));
   const [read = Number.NaN, write = Number.NaN, ...more] = numbers;
-  if (!(read >= 0 && write >= 0) || more.length > 0)
+  const isPrice = (number: number) => number >= 0 && Number.isFinite(number);
+  if (!(isPrice(read) && isPrice(write)) || more.length > 0)
     throw new RunError(`--price ${price}: expected READ,WRITE, such as 0.25,2`);
   return { read, write };
 }
