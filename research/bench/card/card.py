@@ -9,8 +9,8 @@ Milliseconds are those of passes that were recorded before. Lines `profile` have
 
 Each result is a line of JSON in FOLDER/card.jsonl at once. A shape's parts run in a process of their own, and each has
 its share of the time. A part that takes longer, or whose process ends, is a result of its own: the next part goes on.
-Records of passes, their memory and recompilations (those of TORCH_LOGS=recompiles) are counted by process. It needs
-torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a card.
+Records of passes, their memory, recompilations (those of TORCH_LOGS=recompiles) and pieces that did not compile are
+counted by process. It needs torch and numpy, and no network. `--device cpu --shapes tiny` rehearses it without a card.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..')
 sys.path.insert(0, os.path.join(ROOT, 'packages', 'engine', 'python'))
 import numpy as np
 import torch
+import torch._dynamo
 import torch.nn.functional as F
 from drmas_torch.config import AdapterSettings, Config, size_of
 from drmas_torch.decoder import Decoder, Pieces, Ropes
@@ -129,8 +130,8 @@ def note(part: str, **values: Any) -> None:
         lines.write(line + '\n')
 
 
-class Recompilations(logging.Handler):
-    """Counts what TORCH_LOGS=recompiles prints."""
+class Counted(logging.Handler):
+    """Counts what a logger prints."""
 
     count = 0
 
@@ -164,7 +165,8 @@ ROUNDS = 4
 """A size is recorded when it comes for the third time; the fourth time shows what the record takes."""
 
 
-recompilations = Recompilations()
+recompilations, uncompiled = Counted(), Counted()
+"""Pieces that PyTorch compiled again, and those that it could not compile: they run as they are."""
 
 
 def records(place: Place) -> dict[str, int]:
@@ -173,9 +175,10 @@ def records(place: Place) -> dict[str, int]:
 
 
 def counts(place: Place) -> dict[str, float]:
-    """Of this process so far: recompilations, records, and the memory of records: what they keep, what their pool has
-    for all of them, and what the driver has taken besides (graphs, and all else that CUDA loads)."""
-    found: dict[str, float] = {'recompiles': recompilations.count, **records(place)}
+    """Of this process so far: recompilations, pieces that run uncompiled, records, and the memory of records: what they
+    keep, what their pool has for all of them, and what the driver has taken besides (graphs, and all else that CUDA
+    loads)."""
+    found: dict[str, float] = {'recompiles': recompilations.count, 'uncompiled': uncompiled.count, **records(place)}
     if on_card:
         free, total = torch.cuda.mem_get_info()
         pool = [one for one in torch.cuda.memory_snapshot() if tuple(one['segment_pool_id']) != (0, 0)]
@@ -738,7 +741,7 @@ SMALL: dict[str, Callable[[], None]] = {'machine': machine, 'check': check, 'lau
 PARTS = {'train': train, 'decode': decode, 'kernels': kernels, 'gap': gap, 'publish': publish}
 SHARES = {'check': 5, 'train': 4, 'decode': 4, 'peers': 3, 'gap': 2}
 """Of the time; other parts have 1. A part may take what is left as if its share were `GENEROUS` times as large: the
-first ones compile, and most take less."""
+first ones compile, and most take less. Each has `LEAST` seconds while there are so many."""
 GENEROUS, GRACE = 2.5, 5
 """A part that hears no alarm is ended so many seconds later."""
 
@@ -785,7 +788,9 @@ def serve(name: str) -> None:
 
     signal.signal(signal.SIGALRM, alarm)
     torch._logging.set_logs(recompiles=True)
+    torch._dynamo.config.suppress_errors = True
     logging.getLogger('torch._dynamo.guards.__recompiles').addHandler(recompilations)
+    logging.getLogger('torch._dynamo.convert_frame').addHandler(uncompiled)
     threading.Thread(target=read, daemon=True).start()
     while True:
         part, seconds = orders.get().split()
@@ -800,9 +805,10 @@ def run_parts(name: str, parts: Sequence[str], rest: float) -> None:
     for part in parts:
         share = SHARES.get(part, 1)
         rest -= share
-        seconds = GENEROUS * share / (GENEROUS * share + rest) * (left() - GRACE)
-        if seconds < LEAST:
+        most = left() - GRACE
+        if most < LEAST:
             break
+        seconds = min(most, max(LEAST, GENEROUS * share / (GENEROUS * share + rest) * most))
         if child is None:
             answers, answering = os.pipe()
             words = ['--device', given.device, '--out', given.out, '--since', str(begun), '--answers', str(answering)]
