@@ -97,6 +97,16 @@ it('end a run once, at a score or without a better score for a while', () => {
   });
   const patience = rulesOf({ stopWhen: { patience: 2 } });
   expect(typesAfter(patience, [0.5, 0.5, 0.6, 0.6, 0.6])).toEqual([[], [], [], [], ['stop']]);
+  expect(patience.reason?.message).toMatch(/2 in a row \(training\.stopWhen\.patience\)$/);
+  // Rewards that stay below 1 are no success, so that no evaluation is better than another.
+  const graded = rulesOf({ stopWhen: { patience: 2 } });
+  expect(typesAfter(graded, [0, 0, 0])).toEqual([[], [], ['stop']]);
+  expect(graded.reason?.message).toMatch(
+    /No episode succeeded after step 0: .*a reward of at least 1\. training\.bestBy/,
+  );
+  const byReward = rulesOf({ bestBy: 'reward', stopWhen: { patience: 2 } });
+  expect(typesAfter(byReward, [0, 0, 0])).toEqual([[], [], ['stop']]);
+  expect(byReward.reason?.message).toMatch(/patience\)$/);
   const gain = rulesOf({ stopWhen: { patience: 2, minimumGain: 0.15 } });
   expect(typesAfter(gain, [0.5, 0.6, 0.7, 0.7, 0.7])).toEqual([[], [], [], [], ['stop']]);
   const lost = rulesOf({ keepBest: true, stopWhen: { patience: 1 } });

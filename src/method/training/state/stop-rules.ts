@@ -87,7 +87,7 @@ export class StopRules {
     if (patience !== undefined && waiting !== undefined && waiting.evaluations >= patience)
       return {
         rule: 'patience',
-        message: `after step ${waiting.step} (${this.#by} ${significant(waiting.score)}) no evaluation was better, ${waiting.evaluations} in a row (${limit('patience')})`,
+        message: `after step ${waiting.step} (${this.#by} ${significant(waiting.score)}) no evaluation was better, ${waiting.evaluations} in a row (${limit('patience')})${this.#noSuccess(waiting)}`,
       };
     if (rewardFloor !== undefined && low >= rewardFloor.steps)
       return {
@@ -163,6 +163,13 @@ export class StopRules {
       ...(isBest ? [{ type: 'best', step, by: this.#by, score: best.score } as const] : []),
       ...(stop === undefined ? [] : [stop]),
     ];
+  }
+
+  /** What to do if no episode of the best evaluation succeeded: perhaps none can, whatever it earns. */
+  #noSuccess({ step, score }: { readonly step: number; readonly score: number }): string {
+    return score > 0 || this.#by === 'reward'
+      ? ''
+      : `. No episode succeeded after step ${step}: if the team has no \`success\`, that is a reward of at least 1. training.bestBy 'reward' compares rewards`;
   }
 
   get #by() {
