@@ -228,4 +228,39 @@ describe('a reply that another agent reads', () => {
     expect(placeOf(sampledOf(spoken, tokenizer), heard.prompt, 0)).toBeGreaterThan(0);
     expect(chainsOf(turns)).toEqual([[spoken], [heard]]);
   });
+
+  it.each([false, true])(
+    'has the beginning of its thinking, which its prompt has (also in the history: %s)',
+    async (keeps) => {
+      const bytes = bytesTokenizer();
+      const begun = bytes.encode('<think>\n');
+      const chat: typeof bytes.chat = (messages, exact, tools) => [
+        ...bytes.chat(
+          messages,
+          exact && ((message) => exact(message) && [...(keeps ? begun : []), ...(exact(message) ?? [])]),
+          tools,
+        ),
+        ...begun,
+      ];
+      const tokenizer = { ...bytes, chat };
+      const team = defineTeam({
+        task: z.unknown(),
+        agents: { boss: agent(), helper: agent() },
+        play: async ({ agents: { boss, helper } }) => {
+          const reply = await boss('Who is there?');
+          await helper([system('Help.'), user('Who is there?'), assistant(reply), user('And now?')]);
+        },
+        reward: () => 1,
+      }) as unknown as Team;
+      const sampler = scriptedSampler(
+        ({ policy }) => (policy === 'boss' ? 'Hm</think>me' : 'so</think>fine'),
+        tokenizer,
+      );
+      const request = { team, task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 } as const;
+      const { turns } = await playEpisode(scriptedContext(team, sampler), request);
+      const heard = tokenizer.decode(turns[1]?.prompt ?? []);
+      expect(heard.split('<think>\n')).toHaveLength(3);
+      expect(heard).toContain('<think>\nHm</think>me');
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { isObject } from '@drmas/engine/errors';
 import type { FinishReason, History, Message, Tokenizer, Tool, ToolCall, Turn } from '@drmas/engine/nouns';
+import { opensThinking, thinkingBegun } from '@drmas/engine/tool-calls';
 
 /** The response's ids without the stop token at their end. */
 export function withoutStop(
@@ -66,7 +67,7 @@ export class ExactConversations {
     for (const id of last === undefined ? marked : marked.slice(marked.indexOf(-1 - begin) + 1)) {
       const turn = id < 0 ? traced[-1 - id]?.turn : undefined;
       if (turn === undefined) ids.push(id);
-      else ids.push(...sampledIds(turn, tokenizer));
+      else ids.push(...sampledIds(turn, ids, tokenizer));
     }
     return { ids, keys, ...historyOf(traced, (index) => index <= begin || places.has(index)) };
   }
@@ -77,9 +78,19 @@ export class ExactConversations {
   }
 }
 
-/** The ids of a turn's response, including the beginning that drmas wrote. */
-function sampledIds({ prompt, prefilled = 0, response, finishReason }: Turn, tokenizer: Tokenizer): number[] {
-  return [...prompt.slice(prompt.length - prefilled), ...withoutStop(response, finishReason, tokenizer)];
+/**
+ * The ids of a turn's response, including the beginning that drmas or the chat template wrote: a template that begins
+ * the thinking does so in front of the answer that comes next alone.
+ * @param before The ids in front of it
+ */
+function sampledIds(
+  { prompt, prefilled = 0, response, finishReason }: Turn,
+  before: readonly number[],
+  tokenizer: Tokenizer,
+): number[] {
+  const end = prompt.length - prefilled;
+  const begun = opensThinking(tokenizer, before) ? 0 : thinkingBegun(tokenizer, prompt, end);
+  return [...prompt.slice(end - begun), ...withoutStop(response, finishReason, tokenizer)];
 }
 
 /** A message as text, without the parts that frameworks change. */

@@ -11,16 +11,27 @@ export interface ThoughtOut {
 /** Tokens of a prompt's end that are looked at for the beginning of thinking. */
 const LAST_TOKENS = 16;
 
-/** Whether a prompt's ids before `end` end with the beginning of thinking, which some templates write. */
-export const opensThinking = (
+/**
+ * The number of ids before `end` with which a prompt begins the thinking, as some templates do; 0 if it does not.
+ */
+export function thinkingBegun(
   tokenizer: Pick<Tokenizer, 'decode'>,
   prompt: readonly number[],
   end = prompt.length,
-): boolean =>
-  tokenizer
-    .decode(prompt.slice(Math.max(0, end - LAST_TOKENS), end))
-    .trimEnd()
-    .endsWith(THINK);
+): number {
+  const begins = (count: number) =>
+    tokenizer
+      .decode(prompt.slice(Math.max(0, end - count), end))
+      .trimEnd()
+      .endsWith(THINK);
+  if (!begins(LAST_TOKENS)) return 0;
+  let count = 1;
+  while (!begins(count)) count++;
+  return count;
+}
+
+/** Whether a prompt's ids before `end` end with the beginning of thinking. */
+export const opensThinking = (...prompt: Parameters<typeof thinkingBegun>): boolean => thinkingBegun(...prompt) > 0;
 
 /**
  * Takes the thinking off the beginning of a response. Templates that open the thinking themselves leave only its end
