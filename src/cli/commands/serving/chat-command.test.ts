@@ -36,6 +36,8 @@ describe('chat', () => {
     expect(first).not.toBe('');
     expect(again).toBe(first);
     expect(rest).toEqual(['']);
+    const ofWindows = await drmas(words, { input: '\ufeff1+2\r\n' });
+    expect(ofWindows.out).toBe(`${first}\n`);
   });
 
   it('takes a name below runs for a missing run and never for a model of a hub', async () => {

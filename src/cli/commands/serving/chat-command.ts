@@ -4,7 +4,7 @@ import { DrmasError, RunError } from '@drmas/engine/errors';
 import { visible } from '@drmas/engine/host';
 import { nodeHost } from '@drmas/engine/platform';
 import { Chat, openAgentModels } from '../../../serve/index.js';
-import { INTERRUPTED, type Keyboard } from '../../command-context.js';
+import { INTERRUPTED, type Keyboard, withoutMark } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { allowEndpoint, checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
 import { type Screen, screenOf, tone } from '../../reporter/screen.js';
@@ -138,7 +138,7 @@ export async function talk(conversations: readonly NamedChat[], surroundings: Su
 async function* linesOf(lines: Interface, isTerminal: boolean): AsyncGenerator<string, void> {
   if (isTerminal) lines.prompt();
   for await (const line of lines) {
-    yield line;
+    yield withoutMark(line);
     if (isTerminal) lines.prompt();
   }
 }

@@ -207,7 +207,8 @@ describe('drmas demonstrate', () => {
     const { words, out } = await folderNamed('program');
     const call = { text: '', toolCalls: [{ name: 'look', arguments: { order: 'x' } }] };
     const input = ['{"order":"x"}', call, 'packed'].map((line) => JSON.stringify(line)).join('\n');
-    const { code, out: printed } = await drmas([...words, '--tasks', '1', '--json'], { input });
+    // PowerShell puts a byte order mark before the first line.
+    const { code, out: printed } = await drmas([...words, '--tasks', '1', '--json'], { input: `\ufeff${input}` });
     const events = printed
       .trim()
       .split('\n')

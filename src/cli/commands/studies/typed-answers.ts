@@ -2,7 +2,7 @@
 import { createInterface, type Interface } from 'node:readline';
 import { jsonValue, RunError } from '@drmas/engine/errors';
 import { type AgentAnswer, type AgentQuestion, type Answerer, NoMoreAnswers } from '../../../runs/studies.js';
-import { jsonText, type Keyboard } from '../../command-context.js';
+import { jsonText, type Keyboard, withoutMark } from '../../command-context.js';
 import { questionLines } from '../../reporter/planning/demonstrations-printer.js';
 import type { Screen } from '../../reporter/screen.js';
 
@@ -59,7 +59,7 @@ export class TypedAnswers {
       }
       const { done, value } = await input.next();
       if (done === true) throw new NoMoreAnswers('the answers ended');
-      const line: string = value;
+      const line = withoutMark(value);
       if (this.#isJson || !line.endsWith('\\')) return [...parts, line].join('\n');
       parts.push(line.slice(0, -1));
     }
