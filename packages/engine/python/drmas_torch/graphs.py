@@ -136,12 +136,8 @@ class Memory:
         return torch.cuda.mem_get_info()[0] + sum(idle)
 
 
-class Unlike(Exception):
-    """A record does not give what its pass gives."""
-
-
 def require_alike(record: Work, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> None:
-    """@throws Unlike"""
+    """@throws RuntimeError if a record does not give what its pass gives"""
     with torch.set_grad_enabled(bool(leaves)):
         found, wanted = record(numbers, *leaves), work(numbers, *leaves)
     if not isinstance(wanted, Tensor):
@@ -160,7 +156,7 @@ def _require_near(name: str, found: Sequence[Tensor], wanted: Sequence[Tensor]) 
     size = norm_of([one.float() for one in wanted])
     apart = norm_of([one.float() - other.float() for one, other in zip(found, wanted, strict=True)])
     if not apart <= ALIKE * size:
-        raise Unlike(f'it is {apart:.3g} away from a {name} of norm {size:.3g}')
+        raise RuntimeError(f'it is {apart:.3g} away from a {name} of norm {size:.3g}')
 
 
 @dataclass
@@ -212,6 +208,7 @@ class Graphs:
             return result
         if len(self._made) == MOST_KEPT:
             del self._made[next(iter(self._made))]
+            gc.collect()  # a record of an update is in a cycle, and keeps its memory
         self._made[key] = made
         return made(on_device, *leaves)
 
@@ -220,7 +217,6 @@ class Graphs:
     ) -> Work | None:
         memory, seen = self.memory, self._seen[key]
         assert memory is not None
-        gc.collect()  # a record of an update that was dropped is in a cycle, and keeps its memory
         try:
             if memory.free() < memory.passes_free * seen.kept + BESIDE:
                 raise RuntimeError('memory is scarce')
