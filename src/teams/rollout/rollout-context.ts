@@ -48,8 +48,8 @@ export interface EpisodeInPlay extends Scope {
 /** Counts by the tokenizers of the agents. Undefined for an endpoint, whose tokenizer is unknown. */
 export interface TokenCounts {
   /**
-   * The number of tokens of a prompt; a lower bound if the prompt is too long to be tokenised. Throws a DialectError for
-   * a text that the tokenizer cannot represent.
+   * The number of tokens of a prompt; a lower bound if the prompt is too long to be tokenised. Throws a DialectError
+   * for a text that the tokenizer cannot represent.
    */
   ofPrompt(agent: string, input: readonly Message[], options: AskOptions): number | undefined;
   /** The number of tokens of a turn's response up to the end of its thinking. Undefined without thinking. */

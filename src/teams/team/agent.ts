@@ -26,8 +26,8 @@ export interface AgentSpec<Value> {
   /**
    * How the agent's text becomes a value: a parser, or a schema of zod or of another library of Standard Schema. A
    * parser that returns `{ value, penalised: true }` gives the team a value and makes the turn invalid, so that its
-   * penalty counts. With `penalised: false` any value, `null` too, is valid. With a schema, the text (or its only fenced block) must be JSON that the schema accepts.
-   * Default: the whole text, which is never invalid.
+   * penalty counts. With `penalised: false` any value, `null` too, is valid. With a schema, the text (or its only
+   * fenced block) must be JSON that the schema accepts. Default: the whole text, which is never invalid.
    */
   readonly parse?: UsingParser<Value> | StandardSchema<Value>;
   /**

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { runInNewContext } from 'node:vm';
 import { ArgumentError, isObject } from '@drmas/engine/errors';
 import fc from 'fast-check';
@@ -6,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import * as mini from 'zod/mini';
 import { golden } from '../../../test/goldens.js';
+import { timeForMishaps } from '../../../test/support/time-and-chance.js';
 import { agent } from './agent.js';
 import { boxed, integer, jsonParser, oneOf, tagged } from './parsers.js';
 import type { StandardSchema } from './standard-schema.js';
@@ -182,7 +182,7 @@ describe('a schema of another library that follows Standard Schema', () => {
     const slow = standard(validate);
     expect(() => agent({ parse: slow }).parse('{"n": 1}')).toThrow('the schema of other checks asynchronously');
     expect(() => teamOf(slow).task.safeParse({ n: 1 })).toThrow(ArgumentError);
-    await setImmediate(); // a rejection that nobody hears of would fail this test
+    await timeForMishaps(1); // a rejection that nobody hears of would fail this test
   });
 });
 

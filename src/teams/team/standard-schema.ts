@@ -1,7 +1,7 @@
 import { ArgumentError, isObject } from '@drmas/engine/errors';
 import { z } from 'zod';
 
-/** A schema of a library that follows [Standard Schema](https://standardschema.dev): zod, ArkType, Valibot and others. */
+/** A schema of a library that follows [Standard Schema](https://standardschema.dev): zod, ArkType, Valibot, others. */
 export interface StandardSchema<Value = unknown> {
   readonly '~standard': {
     readonly version: 1;

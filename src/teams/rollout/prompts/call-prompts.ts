@@ -3,7 +3,7 @@
 import type { PlayableHandle, Sampling } from '@drmas/engine/contract';
 import { DialectError, messageOf } from '@drmas/engine/errors';
 import type { Message, Tool, ToolChoice, Turn } from '@drmas/engine/nouns';
-import { thoughtTokens } from '@drmas/engine/tool-calls';
+import { thoughtTokens } from '@drmas/engine/tokens';
 import type { Agent } from '../../team/agent.js';
 import type { Agents, AskOptions } from '../../team/team.js';
 import { checkedOptions, openingOf } from '../ask-options.js';

@@ -1,5 +1,4 @@
 import type { Tokenizer } from '../../nouns.js';
-import { TextStream } from '../tokenizers/text-stream.js';
 
 export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
 
@@ -47,19 +46,4 @@ export function withoutThinking(text: string, opened?: boolean): ThoughtOut {
   const rest = end < 0 ? '' : text.slice(end + THOUGHT.length).trimStart();
   const reasoning = (begins ? thought.trimStart().slice(THINK.length) : thought).trim();
   return { ...(reasoning === '' ? {} : { reasoning }), rest };
-}
-
-/** The number of tokens of a response up to the end of its thinking: all of them if the thinking does not end. */
-export function thoughtTokens(
-  tokenizer: Pick<Tokenizer, 'decode' | 'stopTokens'>,
-  response: readonly number[],
-): number {
-  const stream = new TextStream(tokenizer);
-  let text = '';
-  const last = response.findIndex((token) => {
-    const from = Math.max(0, text.length - THOUGHT.length);
-    text += stream.push([token]);
-    return text.includes(THOUGHT, from);
-  });
-  return last < 0 ? response.length : last + 1;
 }
