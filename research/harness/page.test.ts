@@ -191,6 +191,17 @@ describe('the page', () => {
     }
   });
 
+  it('sets the texts of each figure inside it, without Markdown', () => {
+    const name = (letters: number) => `\`${'n'.repeat(letters)}\``;
+    const series = [8, 8, 30].map((letters, i) => ({ name: `${i}${name(letters)}`, points: [{ x: i, y: i }] }));
+    const made = figureText({ title: 'made up', series, x: { label: '' }, y: { label: '' } });
+    for (const svg of [made, ...figuresOf(questions, full).values()]) {
+      for (const [, x, text = ''] of svg.matchAll(/<text x="([\d.]+)" y="[\d.]+">([^<]*)<\/text>/g))
+        expect(Number(x) + 6.6 * text.length, text).toBeLessThanOrEqual(640);
+      expect(svg).not.toContain('`');
+    }
+  });
+
   it('draws every point of a figure inside it', () => {
     const [svg = ''] = figuresOf(questions, full).values();
     const circles = [...svg.matchAll(/cx="([-\d.]+)" cy="([-\d.]+)" r="4"/g)].map(([, x, y]) => [Number(x), Number(y)]);

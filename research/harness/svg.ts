@@ -60,6 +60,8 @@ const RIGHT_WITH_TEXT = 70;
 const TOP = 16;
 const BOTTOM = 46;
 const LEGEND_LINE = 18;
+/** A legend: its most columns, and in pixels its mark, the gap after a text, and a letter on average. */
+const LEGEND = { columns: 3, mark: 9, gap: 8, letter: 6.6 } as const;
 /** More names than this are set in two rows. */
 const MOST_NAMES_A_ROW = 4;
 
@@ -90,14 +92,22 @@ const MOTION = `
 @keyframes open { from { transform: scaleX(0) } }
 `.trim();
 
-const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
+/** A text of a page as a text of a figure, which knows no Markdown. */
+const escaped = (text: string) =>
+  text.replaceAll('`', '').replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 const colour = (index: number) => `c${index % 8}`;
 const fixed = (value: number) => String(Math.round(10 * value) / 10);
+
+/** How many columns a legend of these names has: as many as the longest one leaves room for. */
+function legendColumns(names: readonly string[], width: number): number {
+  const longest = Math.max(1, ...names.map((name) => name.replaceAll('`', '').length));
+  const fitting = Math.floor(width / (LEGEND.mark + LEGEND.letter * longest + LEGEND.gap));
+  return Math.max(1, Math.min(LEGEND.columns, names.length, fitting));
+}
 
 /** The figure as the text of an SVG file. */
 export function figureText({ title, series, x, y, moving = false }: Figure): string {
   const names = [...new Set(series.map(({ name }) => name))];
-  const height = HEIGHT + LEGEND_LINE * Math.ceil(names.length / 3);
   const finite = series.flatMap(({ points }) => points.filter((point) => Number.isFinite(point.x + point.y)));
   const xs = placed(
     x,
@@ -108,6 +118,8 @@ export function figureText({ title, series, x, y, moving = false }: Figure): str
     finite.flatMap(({ y: middle, low = middle, high = middle }) => [low, middle, high]),
   );
   const edge = WIDTH - (series.some(({ end }) => end !== undefined) ? RIGHT_WITH_TEXT : RIGHT);
+  const columns = legendColumns(names, edge - LEFT);
+  const height = HEIGHT + LEGEND_LINE * Math.ceil(names.length / columns);
   const right = (value: number) => fixed(LEFT + xs.place(value) * (edge - LEFT));
   const down = (value: number) => fixed(HEIGHT - BOTTOM - ys.place(value) * (HEIGHT - TOP - BOTTOM));
   const bottom = HEIGHT - BOTTOM;
@@ -152,12 +164,11 @@ export function figureText({ title, series, x, y, moving = false }: Figure): str
     return `<g class="${colour(names.indexOf(name))}">${curve}${marks.join('')}${text}</g>`;
   });
   const legend = names.map((name, index) => {
-    const columns = Math.min(3, names.length);
     const [column, row] = [index % columns, Math.floor(index / columns)];
     const [left, base] = [LEFT + (column * (edge - LEFT)) / columns, HEIGHT + row * LEGEND_LINE + 6];
     return (
       `<circle class="${colour(index)} point" cx="${fixed(left)}" cy="${base - 4}" r="4"/>` +
-      `<text x="${fixed(left + 9)}" y="${base}">${escaped(name)}</text>`
+      `<text x="${fixed(left + LEGEND.mark)}" y="${base}">${escaped(name)}</text>`
     );
   });
   const curtain = `<clipPath id="curtain"><rect x="${LEFT - 6}" y="0" width="${WIDTH - LEFT + 6}" height="${HEIGHT}"/></clipPath>`;
