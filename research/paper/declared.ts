@@ -614,6 +614,28 @@ const stories = ownRatesPlan('stories', {
   primary: [{ range: [-3, 3], verdict: 'no difference shown' }, { range: [-4, 4] }, { range: [-5, 5] }],
 });
 
+const wordsMore: Plan = {
+  name: 'words-more',
+  outcomes(stored) {
+    const predicted = 'At 0.0003 `shrinkage` minus `drmas`: -2 to 4 points, `maxrl` by agent: -8 to 4, neither shown';
+    const open = unfinished(stored, ['words-more-runs'], predicted);
+    if (open !== undefined) return open;
+    const ranked = rankedIn(stored, 'words-more-runs');
+    const of = (name: string) => {
+      const found = ranked.find(({ id }) => estimatorOf(id) === name);
+      if (found === undefined) throw new Error(`words-more has no ${name}`);
+      return found;
+    };
+    const both = [
+      { ...of('shrinkage'), low: -2 },
+      { ...of('maxrl-by-agent'), low: -8 },
+    ];
+    const lies = ({ gain, low, shown }: (typeof both)[number]) =>
+      shown === 'no difference shown' && 100 * gain.mean >= low && 100 * gain.mean <= 4;
+    return [{ predicted, found: listed(both.map(({ gain }) => shortText(gain))), verdict: held(both.every(lies)) }];
+  },
+};
+
 const defaults: Plan = {
   name: 'defaults',
   outcomes(stored) {
@@ -835,7 +857,7 @@ const ABOUT_MEANS: readonly Plan[] = [
 ];
 const OTHERS: readonly Plan[] = [
   ...[creditbench, lemma, smallGroups, losses, sums, trunk, pools, pools2, why, why2, stopping, decisions],
-  ...[shape('shape'), shape('shape-2'), preferences, teamSize],
+  ...[shape('shape'), shape('shape-2'), preferences, teamSize, wordsMore],
 ];
 
 /** The plans of the table about a shared mean, and those of the table about other questions. */

@@ -1,5 +1,5 @@
 // @module-tag verify
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { jobsOf } from '../harness/declaration.js';
 import { root } from '../harness/run-job.js';
 import { readResults } from '../harness/stored-result.js';
 import { questions } from '../questions/index.js';
+import { PLANS } from './declared.js';
 import { hasLatex, PACKAGES, paperTex, TEMPLATE, writePaper } from './paper.js';
 
 const PATIENCE = 600_000;
@@ -38,6 +39,14 @@ describe('the paper', () => {
     const prose = body.replaceAll(/\{\{.*?\}\}/gs, '').replaceAll(/arXiv\s+[\d.]+/g, '');
     // A difference has a sign or an interval, a share a decimal and a per cent.
     expect(prose.match(/[+-]\d+\.\d|\d+\.\d+\s*(\\,)?\\%|\[[+-]?\d+\.\d+, /g)).toBeNull();
+  });
+
+  it('tells of each plan that declares runs', () => {
+    const folder = join(root, 'research/plans');
+    const declared = readdirSync(folder)
+      .filter((file) => !/^Results: none of its own$/m.test(readFileSync(join(folder, file), 'utf8')))
+      .map((file) => file.replace(/\.md$/, ''));
+    expect([...PLANS.means, ...PLANS.others].map(({ name }) => name).sort()).toEqual(declared.sort());
   });
 
   it('tells of plans that failed, and of runs that are not there', () => {
