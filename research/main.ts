@@ -36,6 +36,7 @@ const QUOTING = [
   'docs/paper.md',
   'docs/real-models.md',
   'docs/research/answers.md',
+  'docs/research/default.md',
   'docs/the-paper.md',
 ].map((name) => join(root, name));
 

@@ -77,7 +77,7 @@ it('the hint quotes the range that the rule allows, with the numbers of the resu
   const advice = inflationAdvice('fixer', { inflation: 3, ownShare: 0.3, calls }, run);
   const [low, middle, usual, most] = [flagged.low, flagged.middle, others.middle, others.high].map((x) => x.toFixed(1));
   expect(advice?.remedy).toContain(
-    `In ${flagged.teams} random toy teams with such a share, at rates of ${rates}, grpo needed ${middle} times the steps of drmas to learn half of what drmas learns (median; the lowest tenth ${low} times, and ${flagged.never} teams did not get there). In ${others.teams} others it needed ${usual} times (nine in ten at most ${most}).`,
+    `In ${flagged.teams} toy teams with such a share, chosen from 120 random ones, at rates of ${rates}, grpo needed ${middle} times the steps of drmas to learn half of what drmas learns (median; the lowest tenth ${low} times, and ${flagged.never} teams did not get there). In ${others.teams} others it needed ${usual} times (nine in ten at most ${most}).`,
   );
   expect(inflationAdvice('fixer', { inflation: 3, calls }, run)?.remedy).not.toContain('toy teams');
 });

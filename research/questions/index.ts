@@ -478,7 +478,7 @@ const caughtUp = 0.9;
 const timed = (batch: number, rates: readonly number[]): Part => {
   const tasksPerStep = 4 * batch;
   const of = escalation(`catch-up-${batch}`, { family: 'catch-up', steps: LONGEST, every: 25, tasksPerStep });
-  return part(`catch-up-${batch}`, `A batch of ${tasksPerStep} tasks`, {
+  return part(`catch-up-${batch}`, `\`escalation\`, ${tasksPerStep} tasks a step`, {
     regimes: [{ ...of, set: [...of.set, `training.stopWhen.score=${caughtUp}`] }],
     variants: rates.flatMap((rate) => [grpo, drmas].map((variant) => at(withDefaultSingleton(variant), rate))),
     baseline: at(grpo, 1e-3).id,
@@ -500,7 +500,7 @@ const catchUpRepair: Question = {
   heading: 'The fixer of README with more steps',
   asks: 'Does the fixer of README learn under GRPO with more steps?',
   parts: [
-    part('repair-timed', 'Steps of the fixer of `repair` to 90 %', {
+    part('repair-timed', 'The fixer of `repair`', {
       regimes: [timedRepair],
       variants: [1e-4, 3e-4, 1e-3].flatMap((rate) => [grpo, drmasBatchSingleton].map((variant) => at(variant, rate))),
       baseline: at(grpo, 1e-3).id,
@@ -648,7 +648,7 @@ const ownRates: Question = {
   ],
 };
 
-/** Two more estimators at the rate that suits Dr. MAS: research/plans/words-more.md. */
+/** Two more estimators at one rate, which is not the best of Dr. MAS: research/plans/words-more.md. */
 const moreOnWords: Question = {
   id: 'words-more',
   heading: 'Two more estimators on the pretrained team',

@@ -71,7 +71,7 @@ export function isNotable({ inflation, ownShare }: NotedInflation): boolean {
  * team. A test compares the sentence with the results.
  */
 const OBSERVED =
-  'In 18 random toy teams with such a share, at rates of 0.001 and 0.003, grpo needed 1.3 times the steps of drmas to learn half of what drmas learns (median; the lowest tenth 1.0 times, and 3 teams did not get there). In 22 others it needed 1.0 times (nine in ten at most 1.3).';
+  'In 18 toy teams with such a share, chosen from 120 random ones, at rates of 0.001 and 0.003, grpo needed 1.3 times the steps of drmas to learn half of what drmas learns (median; the lowest tenth 1.0 times, and 3 teams did not get there). In 22 others it needed 1.0 times (nine in ten at most 1.3).';
 
 interface NotedInflation {
   readonly inflation: number | null;
