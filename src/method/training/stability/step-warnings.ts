@@ -167,8 +167,8 @@ export function partWarnings(
 }
 
 /**
- * A warning about rewards below 0 under an estimator that divides by their mean: near 0 the mean makes advantages of any
- * size, and below it none. It is given in the first step.
+ * A warning about rewards below 0 under an estimator that divides by their mean: near 0 the mean makes advantages of
+ * any size, and below it none. It is given in the first step.
  */
 export function negativeRewards(
   { estimator: { type, traits } }: Pick<TrainingRun, 'estimator'>,

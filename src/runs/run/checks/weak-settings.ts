@@ -112,7 +112,7 @@ function negativeSettings(
   ];
 }
 
-/** A warning for an estimate of the KL that does not hold its policy near the reference in the place where it is used. */
+/** A warning for an estimate of the KL that does not hold its policy near the reference in its place. */
 function misplacedKl(path: string, kl: Recipe['policies'][string]['kl']): string[] {
   if (kl?.in === 'loss' && kl.kind === 'k1')
     return [

@@ -83,7 +83,8 @@ export const parseWithBigInts = (text: string): unknown =>
   );
 
 /**
- * Parses JSON like `JSON.parse`, except for whole numbers whose digits would change, such as long ids: they become text.
+ * Parses JSON like `JSON.parse`, except for whole numbers whose digits would change, such as long ids: they become
+ * text.
  * @throws SyntaxError
  */
 export function parseWithDigits(text: string): unknown {

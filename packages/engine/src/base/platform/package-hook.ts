@@ -1,6 +1,6 @@
 /**
- * Module hooks for files of users anywhere on disk. `resolve` runs in Node's loader thread. From Node 26 on, which warns
- * of hooks there, `resolveSync` does the same in the main thread.
+ * Module hooks for files of users anywhere on disk. `resolve` runs in Node's loader thread. From Node 26 on, which
+ * warns of hooks there, `resolveSync` does the same in the main thread.
  * - `drmas` and its libraries, such as `@drmas/engine`, are the running packages, also if another copy lies near the
  *   file or a tsconfig.json names their sources. A second copy would not know the episodes of the first, and
  *   `trainable` would call the model of production.
