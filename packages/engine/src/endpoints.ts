@@ -14,7 +14,7 @@ export {
   logprobFault,
   type SequenceLimits,
 } from './backends/answered-tokens.js';
-export { serverKey, serverUrl } from './backends/server-access.js';
+export { serverKey } from './backends/server-access.js';
 export { type EndpointOptions, type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
 export {
   type CompleteText,

@@ -1,5 +1,5 @@
 /** The recipe's section `rollout`: where and how episodes are played. */
-import { serverUrl } from '@drmas/engine/endpoints';
+import { serverUrl } from '@drmas/engine/errors';
 import { z } from 'zod';
 
 export const rolloutSchema = z.strictObject({

@@ -1,6 +1,7 @@
 /** The recipe's settings of sampling engines by other projects: vLLM and SGLang. */
 import { z } from 'zod';
-import { serverKey, serverUrl } from '../backends/server-access.js';
+import { serverKey } from '../backends/server-access.js';
+import { serverUrl } from '../errors.js';
 
 const count = z.int().min(1);
 

@@ -1,4 +1,5 @@
-import { serverKey, serverUrl } from '@drmas/engine/endpoints';
+import { serverKey } from '@drmas/engine/endpoints';
+import { serverUrl } from '@drmas/engine/errors';
 import { z } from 'zod';
 import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
 

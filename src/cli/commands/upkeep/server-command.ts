@@ -1,5 +1,4 @@
-import { serverUrl } from '@drmas/engine/endpoints';
-import { ArgumentError } from '@drmas/engine/errors';
+import { ArgumentError, serverUrl } from '@drmas/engine/errors';
 import { Secret } from '@drmas/engine/host';
 import { loadPolicy } from '@drmas/engine/node';
 import { packageVersion } from '@drmas/engine/platform';

@@ -1,4 +1,4 @@
-import { serverUrl } from '@drmas/engine/endpoints';
+import { serverUrl } from '@drmas/engine/errors';
 import { z } from 'zod';
 
 export const gatewaySchema = z.strictObject({

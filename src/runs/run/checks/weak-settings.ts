@@ -50,7 +50,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           `'${type}' divides penalties and costs by their spread, so their sizes have almost no effect ` +
             `(${sizes.join(', ')}): choose advantage.restWeight for penalties, and advantage.weights.calls for costs`,
         ]),
-    ...negativeSettings(recipe, [...set('invalidPenalty'), ...costs]),
+    ...negativeSettings(estimator, policies, [...set('invalidPenalty'), ...costs]),
     ...(filter?.type !== 'equal-outcomes' || filter.score !== 'outcome' || costs.length === 0
       ? []
       : [
@@ -84,7 +84,13 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         : [`'${type}' needs no critic, so policies.${name}.critic has no effect`],
     ),
     ...Object.entries(policies).flatMap(([name, { kl }]) => misplacedKl(`policies.${name}.kl`, kl)),
-    ...Object.keys(policies).flatMap((name) => averagedTokens(recipe, name)),
+    ...Object.entries(policies).flatMap(([name, { kl }]) => {
+      const [loss, path] = [lossSettings(recipe, name), lossPath(recipe, name)];
+      if (lossKind(lossNamed(loss, recipe.lists.ownLosses)).ratio === 'token') return [];
+      const apart = tellsTokensApart(estimator, { agents: names, ofTokens: kl?.in === 'reward' });
+      const source = kl?.in === 'advantage' ? `policies.${name}.kl gives` : apart ? `'${type}' gives` : undefined;
+      return source === undefined ? [] : [averagedTokens(source, loss.type, path)];
+    }),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
@@ -100,7 +106,8 @@ export function weakSettings(recipe: Settings): RunWarning[] {
 
 /** A warning about settings that can make rewards negative, for an estimator that needs rewards of 0 or more. */
 function negativeSettings(
-  { estimator: { type, traits }, policies }: Settings,
+  { type, traits }: OpenEstimator,
+  policies: Recipe['policies'],
   subtracted: readonly string[],
 ): string[] {
   const kls = Object.keys(policies).filter((name) => policies[name]?.kl?.in === 'reward');
@@ -201,24 +208,10 @@ function idleCorrection(correction: ReturnType<typeof correctionOf>, path: strin
   ];
 }
 
-/** A warning if tokens have advantages of their own, and the loss has one ratio for several tokens. */
-function averagedTokens(recipe: Settings, name: string): string[] {
-  const { estimator, policies, lists } = recipe;
-  const loss = lossSettings(recipe, name);
-  const place = policies[name]?.kl?.in;
-  const agents = Object.keys(recipe.agents);
-  const source =
-    place === 'advantage'
-      ? `policies.${name}.kl gives`
-      : tellsTokensApart(estimator, { agents, ofTokens: place === 'reward' })
-        ? `'${estimator.type}' gives`
-        : undefined;
-  if (source === undefined || lossKind(lossNamed(loss, lists.ownLosses)).ratio === 'token') return [];
-  return [
-    `${source} each token an advantage of its own, but '${loss.type}' (${lossPath(recipe, name)}) has one ratio for all ` +
-      'tokens of a turn and takes the mean of their advantages: choose a loss with a ratio for each token, such as ppo-clip',
-  ];
-}
+/** A warning that tokens have advantages of their own, and the loss has one ratio for several tokens. */
+const averagedTokens = (source: string, loss: string, path: string): string =>
+  `${source} each token an advantage of its own, but '${loss}' (${path}) has one ratio for all ` +
+  'tokens of a turn and takes the mean of their advantages: choose a loss with a ratio for each token, such as ppo-clip';
 
 /** A warning if the episodes of a task in an evaluation are alike, because each agent takes the most probable token. */
 function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation'], assign: Recipe['assign']): string[] {

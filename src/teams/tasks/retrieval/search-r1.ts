@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { serverUrl } from '@drmas/engine/endpoints';
-import { ArgumentError, issuesText, messageOf } from '@drmas/engine/errors';
+import { ArgumentError, issuesText, messageOf, serverUrl } from '@drmas/engine/errors';
 import { excerpt, unlessAborted, waitMs } from '@drmas/engine/host';
 import { webRequest } from '@drmas/engine/platform';
 import pLimit from 'p-limit';

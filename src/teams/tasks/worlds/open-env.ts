@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { serverUrl } from '@drmas/engine/endpoints';
-import { fitsSchema, issuesText, reasonOf, TaskError, WorldError } from '@drmas/engine/errors';
+import { fitsSchema, issuesText, reasonOf, serverUrl, TaskError, WorldError } from '@drmas/engine/errors';
 import { excerpt, onAbort, Secret, unlessAborted } from '@drmas/engine/host';
 import type { JsonSchema, Split, TaskSource } from '@drmas/engine/nouns';
 import { webRequest } from '@drmas/engine/platform';
