@@ -61,8 +61,14 @@ export class EmbeddedFrozen implements ModelHandle {
     return this.#version;
   }
 
-  generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
-    return this.services.queue.generate(this.model.id, request, signal, onTokens);
+  /** @throws BackendError also if the logits are not finite, since no token can be drawn from them */
+  async generate(request: GenerateRequest, signal?: AbortSignal, onTokens?: OnTokens): Promise<Generation> {
+    const generation = await this.services.queue.generate(this.model.id, request, signal, onTokens);
+    const broken = generation.logprobs.findIndex((logprob) => !Number.isFinite(logprob));
+    if (broken < 0) return generation;
+    throw new BackendError(
+      `policy '${this.name}': the log-prob of token ${broken} is ${generation.logprobs[broken]}: the weights are so large that the logits overflow`,
+    );
   }
 
   async save(directory: string, options: ExportOptions = { optimizer: false }): Promise<void> {

@@ -102,6 +102,20 @@ describe('generate', () => {
     }
   });
 
+  it('is refused when the logits overflow, drawn or greedy', async () => {
+    const model = await open();
+    await model.forwardBackward([model.demonstration('ab', 'cd')], { loss: { type: 'cross-entropy' } });
+    const step = await model.optimStep({ optimizer: { type: 'sgd', learningRate: 1e14 }, clipNorm: 0 });
+    expect(step.applied).toBe(true); // all weights are finite
+    for (const sampling of [{ temperature: 0 }, { temperature: 1 }, { topP: 0.9 }, { topK: 2 }]) {
+      const refused = model.generate({ prompts: ['ab', 'c'], n: 2, maxTokens: 8, stop: [], ...sampling });
+      await expect(refused).rejects.toThrow(BackendError);
+      await expect(refused).rejects.toThrow(
+        /^policy 'model': the log-prob of token \d is NaN: the weights are so large/,
+      );
+    }
+  });
+
   it('ends with its signal, and the next one has the weights of an update made meanwhile', async () => {
     const model = await open();
     const samples = await playedSamples(model);

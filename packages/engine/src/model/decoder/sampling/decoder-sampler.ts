@@ -29,6 +29,7 @@ export interface SamplerRequest extends Sampling {
 export interface SamplerResult {
   readonly id: number;
   readonly tokens: number[];
+  /** The last one is not finite if the logits were not: the token means nothing then, and the response ends with it. */
   readonly logprobs: number[];
   readonly finishReason: FinishReason;
   readonly policyVersion: number;
@@ -163,7 +164,7 @@ export class DecoderSampler {
     const finished = this.#running.filter(({ request, policy, tokens, logprobs, next }) => {
       const stopped = request.stopTokens.includes(next);
       const full = tokens.length >= request.maxTokens || request.prompt.length + tokens.length >= context;
-      if (!stopped && !full) return false;
+      if (!stopped && !full && Number.isFinite(logprobs.at(-1))) return false;
       const finishReason = stopped ? 'stop' : 'length';
       results.push({ id: request.id, tokens, logprobs, finishReason, policyVersion: policy.version });
       return true;
