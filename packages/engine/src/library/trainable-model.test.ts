@@ -186,6 +186,9 @@ describe('an update', () => {
     const loss = { type: 'cross-entropy' } as const;
     const first = await model.forwardBackward([demonstration], { loss });
     expect(first.loss).toBeCloseTo(expected, 5);
+    expect(first.metrics).toMatchObject({ tokens: 4, entropy: expect.any(Number) });
+    for (const compared of ['approxKl', 'maxRatioDeviation', 'logprobGap'])
+      expect(first.metrics).not.toHaveProperty(compared); // with what? no log-probs were given
     await model.discardGradient();
     const heavy = { ...demonstration, advantages: [0, 0, 2, 2, 2, 2] };
     expect((await model.forwardBackward([heavy], { loss })).loss).toBeCloseTo(2 * expected, 5);

@@ -8,6 +8,7 @@ import type { EngineHardware } from '../embedded/thread/engine-thread.js';
 import { writingInto } from '../embedded/writing-into.js';
 import type { Files } from '../host.js';
 import { nextMacrotask } from '../host.js';
+import { withoutComparisons } from '../loss/loss-metrics.js';
 import { randomKey } from '../math.js';
 import type { Tokenizer } from '../nouns.js';
 import {
@@ -121,12 +122,14 @@ export class TrainableModel implements AsyncDisposable {
   /**
    * Adds the gradient of a loss to the model's gradient. The weights stay as they are until `optimStep`.
    * @returns The loss; its metrics (`metrics.entropy` in nats); the norm of this call's gradient before clipping.
-   *   Metrics that compare with `behaviourLogprobs` leave out samples without them.
+   *   Metrics that compare with `behaviourLogprobs` are absent if a sample has none.
    * @throws ArgumentError naming the sample, field and position, or the option, that is wrong, before any work
    */
   async forwardBackward(samples: readonly Sample[], options: UpdateOptions): Promise<ForwardBackwardResult> {
     const update = checkedUpdate(samples, options, { model: this.name, config: this.config });
-    return this.#inOrder(() => this.#policy.forwardBackward(update.samples, update.options));
+    const result = await this.#inOrder(() => this.#policy.forwardBackward(update.samples, update.options));
+    if (samples.every(({ behaviourLogprobs }) => behaviourLogprobs !== undefined)) return result;
+    return { ...result, metrics: withoutComparisons(result.metrics) };
   }
 
   /** Clears the gradient. Weights and optimiser stay as they are. */

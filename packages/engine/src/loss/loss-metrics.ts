@@ -48,6 +48,12 @@ export const STANDARD_METRICS: ReadonlySet<string> = new Set([
   'entropy',
 ]);
 
+/** The metrics without those that compare with log-probs of the time of sampling, for samples that have none. */
+export function withoutComparisons(metrics: LossMetrics): LossMetrics {
+  const { approxKl: _, maxRatioDeviation: __, logprobGap: ___, ...rest } = metrics;
+  return rest;
+}
+
 /** The metrics that the loss itself declares, in its order. */
 export function ownMetrics(metrics: LossMetrics): Readonly<Record<string, number>> {
   const declared = Object.entries(metrics).filter(
