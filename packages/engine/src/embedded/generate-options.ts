@@ -2,6 +2,7 @@ import type { ContentWithCalls } from '../backends/agent-reply.js';
 import type { Sampling } from '../contract/sampling.js';
 import { ArgumentError } from '../errors.js';
 import type { FinishReason, Tool } from '../nouns.js';
+import { type OptionNames, requireKnown } from './known-options.js';
 
 /** Token ids, in the vocabulary of the policy. */
 export type TokenIds = readonly number[] | Int32Array;
@@ -49,8 +50,11 @@ export interface AnsweredText extends GeneratedText, ContentWithCalls {
   readonly text: string;
 }
 
+const SAMPLING: OptionNames<Sampling> = { maxTokens: true, temperature: true, topP: true, topK: true };
+
 /** Checks a caller's sampling options. @throws ArgumentError naming the wrong option and the expected value */
 export function checkedSampling(chosen: Partial<Sampling>, seed: number | undefined): Sampling {
+  requireKnown(chosen, SAMPLING);
   const { maxTokens = Number.NaN, temperature = Number.NaN, topP = 1, topK = 0 } = chosen;
   const check = (name: string, test: boolean, expected: string, value: unknown) => {
     if (!test) throw new ArgumentError(`${name}: expected ${expected}, found ${value}`);

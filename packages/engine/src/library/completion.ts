@@ -3,6 +3,7 @@
 import type { DecoderConfig } from '../contract/architecture.js';
 import type { Sampling } from '../contract/sampling.js';
 import { checkedSampling, type TokenIds } from '../embedded/generate-options.js';
+import { type OptionNames, requireKnown } from '../embedded/known-options.js';
 import { requireRoom } from '../embedded/token-checks.js';
 import { ArgumentError } from '../errors.js';
 import type { FinishReason, Message, Tokenizer } from '../nouns.js';
@@ -21,8 +22,9 @@ export interface CompletionOptions {
   /** Samples from this many of the most probable tokens. Default 0: from all tokens. */
   readonly topK?: number | undefined;
   /**
-   * Equal seeds give equal completions of equal prompts, at any number of threads and in any batch. Default: a number
-   * that follows from the model's seed and the number of earlier calls of `generate`.
+   * Equal seeds give equal completions of a prompt at the same place in `prompts`, whatever the others are, at any
+   * number of threads. Default: a number that follows from the model's seed and the number of earlier calls of
+   * `generate`.
    */
   readonly seed?: number | undefined;
   /**
@@ -86,6 +88,11 @@ export interface CheckedRequest {
   readonly stopTokens: readonly number[];
 }
 
+const OPTIONS: OptionNames<CompletionRequest & GroupRequest> = {
+  ...{ prompt: true, prompts: true, n: true, maxTokens: true, temperature: true, topP: true, topK: true },
+  ...{ seed: true, stop: true, signal: true },
+};
+
 /**
  * @param seed The seed that the request asks for, or its default
  * @throws ArgumentError naming the option that is wrong; TokenizerError as `promptIds` does
@@ -95,6 +102,7 @@ export function checkedRequest(
   request: CompletionRequest | GroupRequest,
   seed: number,
 ): CheckedRequest {
+  requireKnown(request, OPTIONS);
   const { maxTokens, temperature = 1, topP = 1, topK = 0 } = request;
   const sampling = checkedSampling({ maxTokens, temperature, topP, topK }, seed);
   const one = 'prompt' in request;

@@ -6,6 +6,7 @@ import { availableParallelism } from 'node:os';
 import type { Device, Precision } from '../contract/architecture.js';
 import type { BaseSpec, OwnWeights } from '../contract/weights-spec.js';
 import type { EmbeddedBackend } from '../embedded/embedded-backend.js';
+import { type OptionNames, requireKnown } from '../embedded/known-options.js';
 import { startEmbedded } from '../embedded/start-embedded.js';
 import type { EngineHardware } from '../embedded/thread/engine-thread.js';
 import { ArgumentError, parseSpec } from '../errors.js';
@@ -59,6 +60,11 @@ export interface ModelOptions {
   readonly precision?: Precision | undefined;
 }
 
+const ENGINE: OptionNames<EngineOptions> = {
+  ...{ threads: true, device: true, kernels: true, seed: true, recompute: true, onProgress: true, signal: true },
+};
+const MODEL: OptionNames<ModelOptions> = { name: true, seed: true, precision: true };
+
 /** An engine that holds several models. Adapters on equal bases share one base in memory. */
 export class TrainingEngine implements AsyncDisposable {
   readonly #backend: EmbeddedBackend;
@@ -81,7 +87,8 @@ export class TrainingEngine implements AsyncDisposable {
    * @throws ArgumentError naming the key that is wrong; CheckpointError, TokenizerError about a directory; HubError
    *   about a download
    */
-  open(model: WholeModelInput | LoraInput, options: ModelOptions = {}): Promise<TrainableModel> {
+  async open(model: WholeModelInput | LoraInput, options: ModelOptions = {}): Promise<TrainableModel> {
+    requireKnown(options, MODEL);
     return this.#open(model, options, false);
   }
 
@@ -141,7 +148,8 @@ export class TrainingEngine implements AsyncDisposable {
  * const verifier = await engine.open(lora(base, { rank: 8 }), { name: 'verifier', seed: 2 });
  * ```
  */
-export function openEngine(options: EngineOptions = {}): Promise<TrainingEngine> {
+export async function openEngine(options: EngineOptions = {}): Promise<TrainingEngine> {
+  requireKnown(options, ENGINE);
   return startEngine(options);
 }
 
@@ -178,6 +186,7 @@ export async function openModel(
   model: WholeModelInput | LoraInput,
   options: EngineOptions & ModelOptions = {},
 ): Promise<TrainableModel> {
+  requireKnown(options, { ...ENGINE, ...MODEL });
   const engine = await startEngine(options, [options.precision ?? 'float32']);
   try {
     return await engine.openOnly(model, options);

@@ -213,6 +213,25 @@ describe('an update', () => {
     expect(plain.loss - bonus.loss).toBeCloseTo(0.3 * (plain.metrics.entropy ?? Number.NaN), 5);
   });
 
+  it('of a schedule that begins at 0 fills the moments and changes no weight', async () => {
+    const [model, other] = [await open(), await open()];
+    const samples = await playedSamples(model);
+    const before = rowsOf(await model.logprobs(samples));
+    await model.forwardBackward(samples, ppo);
+    expect(await model.optimStep({ learningRate: 0 })).toMatchObject({ applied: true });
+    expect(rowsOf(await model.logprobs(samples))).toEqual(before);
+    for (const [each, options] of [
+      [model, { clipNorm: Infinity, skipAboveNorm: Infinity }],
+      [other, { clipNorm: 0 }],
+    ] as const) {
+      await each.resetOptimizer();
+      await each.forwardBackward(samples, ppo);
+      await each.optimStep(options);
+    }
+    expect(rowsOf(await model.logprobs(samples))).toEqual(rowsOf(await other.logprobs(samples)));
+    expect(rowsOf(await model.logprobs(samples))).not.toEqual(before);
+  });
+
   it('is left out above the limit, and if the gradient is not finite', async () => {
     const model = await open();
     const samples = await playedSamples(model);
@@ -451,12 +470,25 @@ describe('what is wrong is said before any work', () => {
 
   it('a text without tokens, a step or a model that cannot be', async () => {
     await expect(model.generate({ prompt: 'x', maxTokens: 4 })).rejects.toThrow(TokenizerError);
-    await expect(model.optimStep({ learningRate: -1 })).rejects.toThrow('optimizer.learningRate must be a number > 0');
+    await expect(model.optimStep({ learningRate: -1 })).rejects.toThrow('learningRate: expected');
+    await expect(model.optimStep({ optimizer: { learningRate: 0 } })).rejects.toThrow('optimizer.learningRate');
     await expect(model.optimStep({ clipNorm: Number.NaN })).rejects.toThrow('clipNorm: expected');
     await expect(openModel({ ...tiny, width: 18 })).rejects.toThrow('width');
     await expect(openModel(lora(tiny, { rank: 0 }))).rejects.toThrow('model.rank must be a number >= 1');
     await expect(openModel(checkpoint(join(directory, 'nothing')))).rejects.toThrow(CheckpointError);
     await expect(openModel(tiny, { threads: 0 })).rejects.toThrow('threads: expected');
+  });
+
+  it.each<[string, (wrong: object) => Promise<unknown>]>([
+    ['generate', (wrong) => model.generate({ prompt: 'a', maxTokens: 1, ...wrong })],
+    ['generate of a group', (wrong) => model.generate({ prompts: ['a'], maxTokens: 1, ...wrong })],
+    ['forwardBackward', (wrong) => model.forwardBackward([sample], { ...ppo, ...wrong })],
+    ['optimStep', (wrong) => model.optimStep(wrong)],
+    ['openModel', (wrong) => openModel(tiny, { threads: 1, ...wrong })],
+    ['openEngine', (wrong) => openEngine({ threads: 1, ...wrong })],
+  ])('an option that %s does not have', async (_, call) => {
+    await expect(call({ top_p: 0.5 })).rejects.toThrow("unknown option 'top_p'");
+    await expect(call({ normaliser: undefined })).rejects.toThrow(ArgumentError);
   });
 
   it('a call after the end', async () => {

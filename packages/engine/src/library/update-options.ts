@@ -1,6 +1,7 @@
 /** The options of an update, as a program writes them: the loss, and the optimiser's step. */
 import type { z } from 'zod';
 import type { OptimStepSettings } from '../contract/optimizer-settings.js';
+import { type OptionNames, requireKnown } from '../embedded/known-options.js';
 import { ArgumentError, parseSpec } from '../errors.js';
 import { type KlTerm, klEstimator } from '../loss/kl.js';
 import { correctionOf, lossSchema } from '../loss/loss-spec.js';
@@ -37,22 +38,27 @@ type ChoiceOf<Optimizer> = Optimizer extends { schema(rate: number): infer Schem
 
 /** The options of `TrainableModel.optimStep`. */
 export interface StepOptions {
-  /** The learning rate of this step, in place of the optimiser's: for schedules. */
+  /** The learning rate of this step, at least 0, in place of the optimiser's: for schedules. */
   readonly learningRate?: number | undefined;
   /** Default: AdamW with learning rate 2e-4. */
   readonly optimizer?: OptimizerChoice | undefined;
-  /** A gradient with a larger norm is scaled down to this norm. Default 1; 0 switches clipping off. */
+  /** A gradient with a larger norm is scaled down to this norm. Default 1; 0 and Infinity switch clipping off. */
   readonly clipNorm?: number | undefined;
   /** The step is left out if the norm of the gradient, before clipping, is above this. Default: no limit. */
   readonly skipAboveNorm?: number | undefined;
 }
 
+const UPDATE: OptionNames<UpdateOptions> = { loss: true, normalizer: true, kl: true, entropyCoefficient: true };
+const STEP: OptionNames<StepOptions> = { learningRate: true, optimizer: true, clipNorm: true, skipAboveNorm: true };
+
 /** @throws ArgumentError naming the wrong value */
 export function checkedUpdate(
   samples: readonly Sample[],
-  { loss, normalizer, kl, entropyCoefficient = 0 }: UpdateOptions,
+  update: UpdateOptions,
   { model, config }: Pick<SampleNeeds, 'model' | 'config'>,
 ): { readonly samples: TrainingSample[]; readonly options: ForwardBackwardOptions } {
+  requireKnown(update, UPDATE);
+  const { loss, normalizer, kl, entropyCoefficient = 0 } = update;
   const spec = parseSpec(lossSchema, loss, 'loss');
   if (kl !== undefined) {
     klEstimator(kl.kind);
@@ -79,15 +85,22 @@ export function checkedUpdate(
 }
 
 /** @throws ArgumentError naming the wrong value */
-export function checkedStep({ learningRate, optimizer, clipNorm = 1, skipAboveNorm }: StepOptions): OptimStepSettings {
-  const chosen = { type: defaultOptimizer, ...optimizer, ...(learningRate === undefined ? {} : { learningRate }) };
-  const settings = parseSpec(optimizerSchema, chosen, 'optimizer');
-  requireNumber('clipNorm', clipNorm, 0);
-  if (skipAboveNorm !== undefined) requireNumber('skipAboveNorm', skipAboveNorm, 0);
-  return { optimizer: settings, clipNorm, ...(skipAboveNorm === undefined ? {} : { skipAboveNorm }) };
+export function checkedStep(options: StepOptions): OptimStepSettings {
+  requireKnown(options, STEP);
+  const { learningRate, optimizer, clipNorm = 1, skipAboveNorm = Infinity } = options;
+  const settings = parseSpec(optimizerSchema, { type: defaultOptimizer, ...optimizer }, 'optimizer');
+  // A schedule may begin or end at 0.
+  if (learningRate !== undefined) requireNumber('learningRate', learningRate, 0);
+  if (clipNorm !== Infinity) requireNumber('clipNorm', clipNorm, 0);
+  if (skipAboveNorm !== Infinity) requireNumber('skipAboveNorm', skipAboveNorm, 0);
+  return {
+    optimizer: { ...settings, ...(learningRate === undefined ? {} : { learningRate }) },
+    clipNorm: clipNorm === Infinity ? 0 : clipNorm,
+    ...(skipAboveNorm === Infinity ? {} : { skipAboveNorm }),
+  };
 }
 
 function requireNumber(what: string, value: number, least: number): void {
   if (!(value >= least && value < Infinity))
-    throw new ArgumentError(`${what}: expected a number of at least ${least}, found ${value}`);
+    throw new ArgumentError(`${what}: expected a finite number of at least ${least}, found ${value}`);
 }

@@ -1,0 +1,11 @@
+import { ArgumentError, suggestion } from '../errors.js';
+
+/** The names of all options of a call: the compiler checks that none is missing. */
+export type OptionNames<Options> = { readonly [Name in keyof Options]-?: true };
+
+/** Refuses options that a call does not have, which would silently have no effect. @throws ArgumentError naming one */
+export function requireKnown<Options>(options: object, known: OptionNames<Options>): void {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (unknown === undefined) return;
+  throw new ArgumentError(`unknown option '${unknown}'${suggestion(unknown, Object.keys(known))}`);
+}
