@@ -14,6 +14,9 @@ export const LARGEST = 1e30;
  */
 const MOST_NAMES = 100;
 
+/** Programs that read events would take a value of this name for the prototype of all values. */
+const UNNAMEABLE = '__proto__';
+
 export function sumOf(reward: RewardValue | RewardParts | undefined, what: string) {
   if (typeof reward !== 'object' || reward === null || reward instanceof Promise)
     return { sum: finiteReward(reward, what) };
@@ -63,6 +66,8 @@ function entriesOf<Value>(named: Readonly<Record<string, Value>>, owner: string,
   const names = Object.keys(named);
   if (names.length > MOST_NAMES)
     throw new EpisodeFailure('reward', `${owner} ${names.length} ${kind}, expected at most ${MOST_NAMES}`);
+  if (names.includes(UNNAMEABLE))
+    throw new EpisodeFailure('reward', `${owner} one of the ${kind} named ${UNNAMEABLE}, expected another name`);
   return names.map((name) => [name, named[name] as Value]);
 }
 

@@ -1,6 +1,6 @@
 /** The findings of `drmas inspect`: facts about estimators from the rewards of a log, without any model. */
 
-import { ArgumentError, isObject } from '@drmas/engine/errors';
+import { ArgumentError, isObject, ownValue } from '@drmas/engine/errors';
 import type { TurnRecord } from '@drmas/engine/nouns';
 import type { Advantages } from '../../../method/advantage.js';
 import {
@@ -138,6 +138,7 @@ function agentFindings({ batch, penalties, untrained = [] }: Log): Record<string
     untrained.map(({ outcome }) => outcome),
   );
   return batch.byAgent((k, name) => {
+    const [inflation, ownShare] = [ownValue(byEpisodes, name), ownValue(shares, name)];
     const calls = called[name] as AgentCalls;
     const { turns, callsPerEpisode, rewardMean, rewardStd } = rewards[name] as AgentRewards;
     return {
@@ -146,10 +147,10 @@ function agentFindings({ batch, penalties, untrained = [] }: Log): Record<string
       rewardMean,
       rewardStd,
       penalised: penalised[k] as number,
-      inflation: { byEpisodes: byEpisodes[name] ?? null, byTurns: byTurns[name] ?? null },
+      inflation: { byEpisodes: inflation ?? null, byTurns: ownValue(byTurns, name) ?? null },
       calls,
-      ownShare: shares[name] ?? null,
-      explanation: explainInflation(name, { inflation: byEpisodes[name], ownShare: shares[name], calls }),
+      ownShare: ownShare ?? null,
+      explanation: explainInflation(name, { inflation, ownShare, calls }),
     };
   });
 }
