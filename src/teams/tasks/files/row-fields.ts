@@ -129,8 +129,9 @@ function answerOf(value: unknown): unknown {
   return value.length === 1 ? answerOf(value[0]) : value;
 }
 
-/** The last box of a worked solution if it has no brace after `\boxed`, or if it is an `\fbox`: `$\boxed 7$`. */
-const OTHER_BOX = /.*\\(?:boxed\s+|fbox\s*)(?:\{([^{}]*)\}|([^${}\s][^$]*(?=\$)|[^${}\s]+))/s;
+/** A box that has no brace after `\boxed`, or that is an `\fbox`, as in `$\boxed 7$`; and what follows its name. */
+const OTHER_BOX = /\\(?:boxed\s+|fbox\s*)/g;
+const IN_OTHER_BOX = /^(?:\{([^{}]*)\}|([^${}\s][^$]*(?=\$)|[^${}\s]+))/;
 
 /**
  * The text after the last `####` of a worked solution (GSM8K), else its last `\boxed{...}` (MATH), else the whole text.
@@ -139,7 +140,8 @@ const OTHER_BOX = /.*\\(?:boxed\s+|fbox\s*)(?:\{([^{}]*)\}|([^${}\s][^$]*(?=\$)|
 function finalAnswer(text: string): string {
   const marker = text.lastIndexOf('####');
   if (marker >= 0) return text.slice(marker + 4).trim();
-  const [, braced, bare] = OTHER_BOX.exec(text) ?? [];
+  const last = [...text.matchAll(OTHER_BOX)].at(-1);
+  const [, braced, bare] = (last && IN_OTHER_BOX.exec(text.slice(last.index + last[0].length))) ?? [];
   return (extractBoxed(text) ?? braced ?? bare ?? text).trim();
 }
 
