@@ -127,6 +127,11 @@ describe('an answer with any operators', () => {
     'other degrees': (answer) => answer.replaceAll('^\\circ', '^{\\circ}'),
     'commas between thousands': (answer) =>
       answer.replace(/(?<![\d.])\d{4,}(?![\d.])/g, (digits) => digits.replace(/(?=(?:\d{3})+$)(?<=\d)/g, '{,}')),
+    'thin spaces between thousands': (answer) =>
+      answer.replace(/(?<![\d.])\d{4,}(?![\d.])/g, (digits) => digits.replace(/(?=(?:\d{3})+$)(?<=\d)/g, '\\,')),
+    'raised digits': (answer) => answer.replace(/\^(\d)(?!\d)/g, (_, digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit] ?? ''),
+    'characters of full width': (answer) =>
+      answer.replace(/[\d(),=%]/g, (character) => String.fromCharCode(character.charCodeAt(0) + 0xfee0)),
     'zeros at the end of decimals': (answer) => answer.replace(/(?<![\d.]|_\{)\d+\.\d+/g, (digits) => `${digits}0`),
   };
   it.each(Object.entries(rewritings))('is right with %s', { timeout }, (_, rewrite) => {

@@ -56,7 +56,9 @@ export function readAnswer(text: string, depth = 0): Answer {
   const united = split(trimmed, '\\cup');
   if (united.length > 1) return { type: 'union', items: united.map(read) };
 
-  const inner = enclosed(trimmed, '\\{', '\\}');
+  if (/^\\\{\s*\\\}$/.test(trimmed)) return words('\\emptyset');
+  if (/^\\mathbb\s*(?:\{R\}|R)$/.test(trimmed)) return { ...REALS, items: [MINUS_INFINITY, PLUS_INFINITY] };
+  const inner = enclosed(trimmed, '\\{', '\\}') ?? plainSet(trimmed);
   const members = inner === undefined ? [] : split(inner, ',');
   if (inner !== undefined && members.length <= MAX_ITEMS) return list(members.map(read));
   const matrix = /^\\begin\{([pb]?matrix)\}(.*)\\end\{\1\}$/s.exec(trimmed);
@@ -130,6 +132,7 @@ export function quantity(expression: Expression, percent = false): Quantity {
   return { type: 'quantity', expression, percent, exact: exactValue(expression), values };
 }
 
+const REALS = { type: 'tuple', open: '(', close: ')' } as const;
 const infinite: Expression = { type: 'name', name: '\\infty' };
 const PLUS_INFINITY = quantity(infinite);
 const MINUS_INFINITY = quantity({
@@ -220,6 +223,9 @@ function enclosed(text: string, open: string, close: string): string | undefined
   const inner = text.slice(open.length, text.length - close.length);
   return inner.includes(open) ? undefined : inner;
 }
+
+/** What a set in plain text holds: braces around a comma that are no argument. */
+const plainSet = (text: string): string | undefined => /^\{([^{}]*,[^{}]*)\}$/.exec(text)?.[1];
 
 /** Splits at each `separator` outside all brackets; parts are trimmed. */
 function split(text: string, separator: string): string[] {

@@ -2,24 +2,24 @@
 import { ownValue } from '@drmas/engine/errors';
 
 const UNICODE: Readonly<Record<string, string>> = {
-  '−': '-',
-  '–': '-',
-  '×': '*',
-  '·': '*',
-  '÷': '/',
+  ...Object.fromEntries([...'−‐‒–'].map((dash) => [dash, '-'])),
+  ...Object.fromEntries([...'×·⋅∙∗'].map((dot) => [dot, '*'])),
+  ...Object.fromEntries([...'÷∕⁄'].map((slash) => [slash, '/'])),
+  ...Object.fromEntries(
+    'α alpha β beta γ gamma δ delta ε epsilon θ theta κ kappa λ lambda μ mu π pi ρ rho σ sigma φ phi ω omega'
+      .match(/\S \S+/g)
+      ?.map((pair) => [pair.charAt(0), `\\${pair.slice(2)} `]) ?? [],
+  ),
   '≤': '\\le ',
   '≥': '\\ge ',
   '≠': '\\ne ',
   '±': '\\pm ',
-  π: '\\pi ',
-  θ: '\\theta ',
   '∞': '\\infty ',
   '∪': '\\cup ',
   '∈': '\\in ',
   '√': '\\sqrt ',
-  '²': '^2',
-  '³': '^3',
-  '½': '\\frac12',
+  '≈': '=',
+  '∅': '\\emptyset ',
   '°': '^\\circ ',
   '⌊': '\\lfloor ',
   '⌋': '\\rfloor ',
@@ -44,6 +44,8 @@ const SYMBOLS: Readonly<Record<string, string>> = {
   lt: '<',
   gt: '>',
   neq: '\\ne',
+  approx: '=',
+  varnothing: '\\emptyset',
   lbrace: '\\{',
   rbrace: '\\}',
   lbrack: '[',
@@ -86,9 +88,16 @@ const GOES_ON = new RegExp(
   String.raw`^(?:[(|]|\s*(?:\d|(?!(?:or|and)(?![A-Za-z]))[A-Za-z]|\\(?!(?:${TEXT_COMMANDS}|lt|le|leq|gt|ge|geq|neq?|in|cup|cap|pm|mp|times|cdot|div|end|right|r[a-z]+|q?quad|implies|iff|land|lor|to|approx|[Bb]igg?[rm]?)(?![A-Za-z]))[A-Za-z]))`,
 );
 
-/** Words that may follow a number without changing its meaning. */
-const UNIT =
-  /(?<=(?:[\d)}%]|\\pi)\s*)(?<![_^]\{?\d{0,3}\}?\s*)\b(?:cm|mm|km|kg|ft|mph|hrs?|mins?|secs?|cents?|units?|square units?|(?!(?:sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh)\b)[a-z]{4,30})(?:\s*\^\s*\{?[23]\}?)?\s*\.?$/i;
+const SHORT_UNITS = 'cm|mm|km|kg|ft|mph|hrs?|mins?|secs?';
+const FUNCTION_WORDS = 'sqrt|infty|infinity|arcsin|arccos|arctan|sinh|cosh|tanh';
+
+/** Words that may follow a number without changing its meaning: 5 apples, 5cm, 4 square meters, 60 km/h. */
+const UNIT = new RegExp(
+  String.raw`(?<=(?:[\d)}%]|\\pi)\s*)(?<![_^]\{?\d{0,3}\}?\s*)(?:(?<=\d)(?:${SHORT_UNITS})|` +
+    String.raw`\b(?:m\/s|(?:(?:square|cubic|sq)\s+)?(?:${SHORT_UNITS}|cents?|units?|(?!(?:${FUNCTION_WORDS})\b)[a-z]{4,30}))` +
+    String.raw`(?:\s*\/\s*[a-z]{1,30}\b|\s+per\s+[a-z]{1,30}|\s+old)?)(?:\s*\^\s*\{?[23]\}?)?\s*\.?$`,
+  'i',
+);
 
 /** Degrees, of an angle or with a scale of temperature on either side: `^{\circ}\text{C}`, `C^{\circ}`. */
 const SCALE = String.raw`(?:[CF](?![A-Za-z])|\\(?:${TEXT_COMMANDS})\s*\{\s*[CF]\s*\})`;
@@ -103,7 +112,9 @@ const LENGTH_POWER =
 
 /** The power of the unit at the end of an answer, if any: square and cubic centimetres are different units. */
 export function unitPower(answer: string): string | undefined {
-  return LENGTH_POWER.exec(answer.slice(-LONGEST_UNIT))?.[1];
+  const text = inUsualCharacters(answer.slice(-LONGEST_UNIT));
+  const [, word] = /\b(square|cubic)\s/i.exec(text) ?? [];
+  return word === undefined ? LENGTH_POWER.exec(text)?.[1] : word.toLowerCase() === 'square' ? '2' : '3';
 }
 
 /** The longest unit in characters. */
@@ -115,23 +126,39 @@ export function magnitude(answer: string): string | undefined {
   return words.exec(answer.slice(-LONGEST_UNIT))?.[1]?.toLowerCase();
 }
 
+/** Thousands that thin spaces separate: 12\,345. */
+const THIN_GROUPS = /(?<![\d.,])\d{1,3}(?:(?:\\,|[\u2009\u202f])\d{3})+(?!\d)/g;
+
 const WORD_FUNCTIONS =
   /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty|alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|sigma|varphi|omega)(?![A-Za-z])/g;
 /** A function that is written together with its variable, as in sinx. */
 const GLUED_FUNCTIONS = /(?<![A-Za-z\\])(sin|cos|tan|cot|sec|csc|ln|log)(?=[xyz](?![A-Za-z]))/g;
 
-/** The cleaned text, with commas in place of "or" and "and". The time is linear in the length of the text. */
-export function cleanAnswer(answer: string): string {
-  let text = answer.normalize('NFC').replace(/[−–×·÷≤≥≠±πθ∞∪∈√²³½°⌊⌋⌈⌉⟨⟩‖]/g, (symbol) => UNICODE[symbol] ?? symbol);
+/** Raised and lowered digits and fractions of one character in LaTeX, and other forms of a character as the usual one. */
+const inUsualCharacters = (text: string): string =>
+  text
+    .replace(/[¹²³⁰⁴-⁹⁺⁻ⁿ]+/g, (power) => `^{${power}}`)
+    .replace(/[₀-₉]+/g, (index) => `_{${index}}`)
+    .replace(/[¼½¾⅐-⅞]/g, (fraction) => fraction.normalize('NFKC').replace(/(\d+)⁄(\d+)/, '\\frac{$1}{$2}'))
+    .normalize('NFKC')
+    .replace(SYMBOL, (symbol) => UNICODE[symbol] ?? symbol);
+const SYMBOL = new RegExp(`[${Object.keys(UNICODE).join('')}]`, 'gu');
+
+/**
+ * The cleaned text, with commas in place of "or" and "and", and `degree` in place of the sign of degrees. The time is
+ * linear in the length of the text.
+ */
+export function cleanAnswer(answer: string, degree = ' '): string {
+  let text = inUsualCharacters(answer.replace(THIN_GROUPS, (digits) => digits.replace(/\D/g, '')));
   // Thousands; between brackets another comma separates.
   if (/[([]/.test(text)) text = text.replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
   text = text
-    .replace(/\\\$|\$/g, '')
+    .replace(/\\?[$€£¥₹]/g, '')
     .replaceAll('{,}', ',')
     .replace(/(?<!\\)\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
   text = text.replace(/(?<!\\)\\\\(?=[dt]?frac\b|sqrt\b|pi\b)/g, '\\');
   text = text
-    .replace(DEGREES, ' ')
+    .replace(DEGREES, degree)
     .replace(/(?<!\\)\\\|/g, '|')
     .replace(/\\\\|\\[,;:!> ]|~|\s+/g, (space) =>
       // A thin space after a comma marks thousands, and \\\\ ends a row; answer.ts needs to see them.
@@ -150,7 +177,8 @@ export function cleanAnswer(answer: string): string {
   text = text.replace(/(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])/g, ',').replace(WORD_FUNCTIONS, '\\$1');
   text = text.replace(GLUED_FUNCTIONS, '\\$1 ');
   text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
-  text = withoutEnd(text.replace(/\\%/g, '%'));
+  text = withoutEnd(text.replace(/\\%/g, '%').replace(/^\s*=/, ''));
+  text = text.replace(/(?<=\d\s*)x(?=\s*10\s*\^)/g, '*');
   return text.replace(UNIT, '').trim();
 }
 

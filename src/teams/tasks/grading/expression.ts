@@ -205,11 +205,11 @@ class Reader {
   }
 
   #number(): Expression {
-    const digits = this.#take(/\d+(?:\.\d*)?|\.\d+/y)?.[0];
+    const digits = this.#take(/\d+(?:\.\d*)?|\.\d+|\.(?=\s*\\)/y)?.[0].replace(/^\.$/, '0.');
     if (digits === undefined) throw new Unreadable();
     const base = this.#take(/\s*_\s*(?:\{\s*(\d{1,2})\s*\}|(\d{1,2}))/y);
     if (base !== undefined) return { type: 'number', digits, base: base[1] ?? base[2] ?? '' };
-    if (digits.includes('.')) return number(digits);
+    if (digits.includes('.')) return this.#repeating(digits) ?? number(digits);
     // A whole number before a fraction of whole numbers is a mixed number, not a product.
     const mixed =
       this.#take(/\s*\\frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))/y) ??
@@ -217,6 +217,14 @@ class Reader {
     if (mixed === undefined) return number(digits);
     const fraction = binary('/', number(mixed[1] || mixed[2] || ''), number(mixed[3] || mixed[4] || ''));
     return binary('+', number(digits), fraction);
+  }
+
+  /** Reads the digits that repeat: 0.1\\overline{6} is 0.1 + 6/90. */
+  #repeating(digits: string): Expression | undefined {
+    const repeated = this.#take(/\s*\\(?:overline|bar|dot)\s*\{\s*(\d{1,30})\s*\}/y)?.[1];
+    if (repeated === undefined) return undefined;
+    const nines = '9'.repeat(repeated.length) + '0'.repeat(digits.length - digits.indexOf('.') - 1);
+    return binary('+', number(digits), binary('/', number(repeated), number(nines)));
   }
 
   #command(): Expression {

@@ -38,7 +38,7 @@ export function gradeMath(
   reference: string | number | null | undefined,
 ): boolean {
   if (prediction === null || prediction === undefined || reference === null || reference === undefined) return false;
-  const [answer, target] = [finalAnswer(textOf(prediction)), finalAnswer(textOf(reference))];
+  const [answer, target] = [finalAnswer(String(prediction)), finalAnswer(String(reference))];
   if (answer === '' || target === '') return false;
   if (answer === target) return true;
   if (answer.length > MAX_LENGTH || target.length > MAX_LENGTH) return false;
@@ -47,10 +47,6 @@ export function gradeMath(
   const [lower, targetLower] = [inOneCase(answer), inOneCase(target)];
   return (lower !== answer || targetLower !== target) && sameReading(lower, targetLower);
 }
-
-/** JavaScript writes a small or large number as 2.5e-7, in which a reader sees the constant e. */
-const textOf = (answer: string | number): string =>
-  typeof answer === 'string' ? answer : String(answer).replace(/e(.+)/, ' \\cdot 10^{$1}');
 
 const differ = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && one !== other;
@@ -76,16 +72,27 @@ function finalAnswer(text: string): string {
   return (extractBoxed(text) ?? text.split('####').at(-1) ?? '').trim();
 }
 
-/** The readings of an answer: "1,234" counts both as a number and as a list. */
+/**
+ * The readings of an answer: "1,234" counts both as a number and as a list, "3e+2" both as 300 and with the constant e,
+ * and degrees both as their number and, in \sin 30^\circ, as an angle.
+ */
 function readings(answer: string): Answer[] {
   const cleaned = cleanAnswer(answer);
-  const joined = joinThousands(cleaned);
-  return joined === cleaned ? [readAnswer(cleaned)] : [readAnswer(joined), readAnswer(cleaned)];
+  const angles = TRIGONOMETRY.test(cleaned) ? [cleanAnswer(answer, DEGREE)] : [];
+  const texts = [joinThousands(cleaned), cleaned, ...angles].flatMap((text) => [withPowersOfTen(text), text]);
+  return [...new Set(texts)].map((text) => readAnswer(text));
 }
+
+const TRIGONOMETRY = /\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])/;
+const DEGREE = '\\frac{\\pi}{180}';
+
+/** 2.5e-7, as programs write it, as 2.5 * 10^{-7}. */
+const withPowersOfTen = (text: string): string =>
+  text.replace(/(?<![A-Za-z\d.\\_^])(\d+(?:\.\d*)?|\.\d+)e([+-]?\d{1,4})(?![A-Za-z\d.^])/gi, '($1 * 10^{$2})');
 
 /** Removes the commas between thousands, except in a text with brackets, where a comma separates. */
 function joinThousands(text: string): string {
-  if (/[([]|\\\{/.test(text)) return text;
+  if (/[([]|\\\{|^\{/.test(text)) return text;
   return text.replace(/(?<![\d.,])\d{1,3}(?:(?:,|,\s*\\!\s*|\\!,\s*)\d{3})+(?![\d,])/g, (digits) =>
     digits.replace(/[,\s\\!]/g, ''),
   );
@@ -302,6 +309,7 @@ function sameAssigned({ operator, left, right }: Relation, value: Answer): boole
 }
 
 function isNamed(answer: Answer): boolean {
+  if (answer.type === 'tuple') return answer.items.every(isNamed);
   if (answer.type !== 'quantity') return answer.type === 'words';
   const { expression } = answer;
   if (expression.type === 'name') return true;

@@ -63,18 +63,32 @@ const ofReals =
     z.every(({ im }) => im === 0) ? real(f(...z.map(({ re }) => re))) : nowhere;
 
 function binomial(n: number, k: number): number {
-  if (!Number.isInteger(n) || !Number.isInteger(k) || k < 0 || n < k || n > 1000) return Number.NaN;
+  if (!Number.isInteger(n) || !Number.isInteger(k)) return factorial(n) / (factorial(k) * factorial(n - k));
+  if (k < 0 || n < k || n > 1000) return Number.NaN;
   let product = 1;
   for (let i = 1; i <= Math.min(k, n - k); i++) product = (product * (n - i + 1)) / i;
   return Math.round(product);
 }
 
 function factorial(n: number): number {
-  if (!Number.isInteger(n) || n < 0 || n > 170) return Number.NaN;
+  if (!Number.isInteger(n)) return gamma(n + 1);
+  if (n < 0 || n > 170) return Number.NaN;
   let product = 1;
   for (let i = 2; i <= n; i++) product *= i;
   return product;
 }
+
+/** The gamma function by Lanczos's series (g = 7), to about 15 digits. */
+function gamma(x: number): number {
+  if (x < 0.5) return Math.PI / (Math.sin(Math.PI * x) * gamma(1 - x));
+  const t = x + 6.5;
+  const series = LANCZOS.reduce((sum, coefficient, n) => sum + coefficient / (x + n), 0.9999999999998099);
+  return Math.sqrt(2 * Math.PI) * t ** (x - 0.5) * Math.exp(-t) * series;
+}
+const LANCZOS = [
+  676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406, 12.507343278686905,
+  -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7,
+];
 
 /** The whole number that a number equals but for rounding, as 4.35 * 100 does. */
 function whole(x: number): number | undefined {
