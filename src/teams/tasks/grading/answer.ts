@@ -88,7 +88,7 @@ function hasBothCases(text: string): boolean {
 }
 
 /** 2 for 2.0, and 2.5 for 2.50. */
-const withoutLastZeros = (text: string): string =>
+export const withoutLastZeros = (text: string): string =>
   text.replace(/(?<![\d.])(\d+)\.(?:0+|(\d*[1-9])0*)(?![\d.])/g, (_, whole, part) =>
     part ? `${whole}.${part}` : whole,
   );

@@ -127,7 +127,7 @@ export function magnitude(answer: string): string | undefined {
 }
 
 /** Thousands that thin spaces separate: 12\,345. */
-const THIN_GROUPS = /(?<![\d.,])\d{1,3}(?:(?:\\,|[\u2009\u202f])\d{3})+(?!\d)/g;
+const THIN_GROUPS = /(?<![\d.])\d{1,3}(?:(?:\\,|[\u2009\u202f])\d{3})+(?!\d)/g;
 
 const WORD_FUNCTIONS =
   /(?<![A-Za-z\\])(sqrt|arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|pi|infty|alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|sigma|varphi|omega)(?![A-Za-z])/g;
@@ -137,8 +137,8 @@ const GLUED_FUNCTIONS = /(?<![A-Za-z\\])(sin|cos|tan|cot|sec|csc|ln|log)(?=[xyz]
 /** Raised and lowered digits and fractions of one character in LaTeX, and other forms of a character as the usual one. */
 const inUsualCharacters = (text: string): string =>
   text
-    .replace(/[¹²³⁰⁴-⁹⁺⁻ⁿ]+/g, (power) => `^{${power}}`)
-    .replace(/[₀-₉]+/g, (index) => `_{${index}}`)
+    .replace(/[¹²³⁰⁴-⁹⁺⁻ⁿ]+/g, (power) => (power.length > 1 ? `^{${power}}` : `^${power}`))
+    .replace(/[₀-₉]+/g, (index) => (index.length > 1 ? `_{${index}}` : `_${index}`))
     .replace(/[¼½¾⅐-⅞]/g, (fraction) => fraction.normalize('NFKC').replace(/(\d+)⁄(\d+)/, '\\frac{$1}{$2}'))
     .normalize('NFKC')
     .replace(SYMBOL, (symbol) => UNICODE[symbol] ?? symbol);
@@ -151,7 +151,8 @@ const SYMBOL = new RegExp(`[${Object.keys(UNICODE).join('')}]`, 'gu');
 export function cleanAnswer(answer: string, degree = ' '): string {
   let text = inUsualCharacters(answer.replace(THIN_GROUPS, (digits) => digits.replace(/\D/g, '')));
   // Thousands; between brackets another comma separates.
-  if (/[([]/.test(text)) text = text.replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
+  if (/[([]|\\(?:\{|langle|lparen|lbrack)/.test(text))
+    text = text.replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
   text = text
     .replace(/\\?[$€£¥₹]/g, '')
     .replaceAll('{,}', ',')

@@ -118,6 +118,10 @@ describe('gradeMath', () => {
     ['9.8 m/s²', '9.8'],
     ['15 square meters', '15\\text{ m}^2'],
     ['\\approx 3.14', '3.14'],
+    ['\\langle 0.01a, 1{,}000b \\rangle', '\\langle 0.01a, 1000b \\rangle'],
+    ['(2a,1\\,000b)', '(2a, 1000b)'],
+    // Without a value near 0.
+    ['\\dfrac{2.50a}{ \\lfloor c²/1{,}000 \\rfloor}', '\\frac{2.5a}{\\lfloor c^2/1000 \\rfloor}'],
     // Angles, sets, coordinates, factorials of variables.
     ['\\sin 30^\\circ', '\\frac12'],
     ['\\tan\\left(45°\\right)', '1'],

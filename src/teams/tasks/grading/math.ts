@@ -1,4 +1,4 @@
-import { type Answer, type Quantity, quantity, readAnswer } from './answer.js';
+import { type Answer, type Quantity, quantity, readAnswer, withoutLastZeros } from './answer.js';
 import { extractBoxed } from './boxed.js';
 import { cleanAnswer, magnitude, unitPower } from './clean.js';
 import { type Expression, hasVariables, isNamedFunction, nodesOf } from './expression.js';
@@ -52,6 +52,9 @@ const differ = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && one !== other;
 
 function sameReading(answer: string, target: string): boolean {
+  // An expression without a value, as x / ⌊x / 10^9⌋ near 0, equals itself in another spelling too.
+  const spelled = spelling(answer);
+  if (spelled !== '' && spelled === spelling(target)) return true;
   const targets = readings(target);
   return readings(answer).some((one) => targets.some((other) => same(one, other)));
 }
@@ -89,6 +92,9 @@ const DEGREE = '\\frac{\\pi}{180}';
 /** 2.5e-7, as programs write it, as 2.5 * 10^{-7}. */
 const withPowersOfTen = (text: string): string =>
   text.replace(/(?<![A-Za-z\d.\\_^])(\d+(?:\.\d*)?|\.\d+)e([+-]?\d{1,4})(?![A-Za-z\d.^])/gi, '($1 * 10^{$2})');
+
+const spelling = (answer: string): string =>
+  withoutLastZeros(joinThousands(cleanAnswer(answer))).replace(/\s*([^\sA-Za-z\d])\s*/g, '$1');
 
 /** Removes the commas between thousands, except in a text with brackets, where a comma separates. */
 function joinThousands(text: string): string {
