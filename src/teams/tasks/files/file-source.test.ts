@@ -274,6 +274,14 @@ describe('a bad task file is refused with file, line and the expected value:', (
  *     nq = pa.table({'id': ['train_0', 'train_1'], 'question': ['who wrote it?', 'when was it?'],
  *                    'golden_answers': [['Ann', 'Ann B.'], ['1987']]})
  *     pq.write_table(nq, 'nq.parquet', compression='gzip')
+ *     numbers = pa.table({'question': ['a', 'b', 'c'],
+ *         'answer': pa.array([Decimal('1.15'), Decimal('-12345678901234567.89'), None], pa.decimal128(38, 2)),
+ *         'short': pa.array([Decimal('2.675'), Decimal('-0.010'), Decimal('3')], pa.decimal128(9, 3)),
+ *         'single': pa.array([0.1, 16777216, 3.3], pa.float32()),
+ *         'day': [date(2024, 2, 29), date(1969, 7, 20), None], 'names': [['x'], None, []]})
+ *     pq.write_table(numbers, 'numbers.parquet', store_decimal_as_integer=True)
+ *     twice = pa.Table.from_arrays([pa.array([x]) for x in ('a', '1', '2')], names=['question', 'answer', 'answer'])
+ *     pq.write_table(twice, 'twice.parquet')
  */
 const table = (name: string) => fixture(`tables/${name}`);
 const tasksOf = async <Data = { question: string; answer: string }>(path: string, options: FileOptions = {}) =>
@@ -303,6 +311,23 @@ describe('a Parquet file', () => {
       ['train_0', ['Ann', 'Ann B.']],
       ['train_1', '1987'],
     ]);
+  });
+
+  it('has decimals, numbers of 32 bits and dates as they were written, and lists that are null', async () => {
+    const tasks = await tasksOf<Record<string, unknown>>(table('numbers.parquet'), { answer: 'question' });
+    expect(tasks.map(({ data: { question, answer, ...others } }) => others)).toEqual([
+      { short: 2.675, single: 0.1, day: '2024-02-29', names: ['x'] },
+      { short: -0.01, single: 16_777_216, day: '1969-07-20', names: null },
+      { short: 3, single: 3.3, day: null, names: [] },
+    ]);
+    const answers = (await tasksOf(table('numbers.parquet'))).map(({ data }) => data.answer);
+    expect(answers).toEqual(['1.15', '-12345678901234567.89']);
+    const lists = await fileTasks(table('numbers.parquet'), { answer: 'names' }).load('train');
+    expect(lists.warnings).toEqual([expect.stringContaining('row 2: 2 of 3 tasks left out')]);
+  });
+
+  it('is refused if two columns have one name', async () => {
+    await expect(tasksOf(table('twice.parquet'))).rejects.toThrow('found "answer" twice');
   });
 
   it('is refused with file and row', async () => {

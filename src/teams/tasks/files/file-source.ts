@@ -328,7 +328,8 @@ function dataOf<Data>(
 ): { data: Data } | undefined {
   const filled = isObject(value) ? withQuestionAndAnswer(value, options) : undefined;
   const answer = filled?.answer;
-  if (answer === null || answer === '' || (Array.isArray(answer) && answer.length === 0)) return undefined;
+  if (answer === null || answer === '' || Number.isNaN(answer) || (Array.isArray(answer) && answer.length === 0))
+    return undefined;
   const asText = filled && withTextAnswer(filled);
   const checks = schema && filled ? [schema.safeParse(filled), schema.safeParse(asText)] : [];
   for (const checked of checks) if (checked.success) return { data: checked.data };
