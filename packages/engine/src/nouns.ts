@@ -32,6 +32,7 @@ export {
   headlineOf,
   isScored,
   labelOfPart,
+  lacksSuccess,
   measuresOf,
   rewardsOf,
 } from './base/core/evaluation.js';

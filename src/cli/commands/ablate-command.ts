@@ -4,7 +4,7 @@ import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { allowEndpoint, device, integer, json, list, repeated, set, text, track, withDevice } from '../flags.js';
 import { type AblationView, reportAblation } from '../report-ablation.js';
-import { ablationLines, endedLine } from '../reporter/ablation-printer.js';
+import { ablationLines, endedLine, successLines } from '../reporter/ablation-printer.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { StatusLines, screenOf } from '../reporter/screen.js';
 import { duration, nearPath, nextCommands, wrap } from '../reporter/text-layout.js';
@@ -71,11 +71,13 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
   const status = new StatusLines(screen);
   const say = (...lines: string[]) => status.say(...lines);
   let steps = 0;
+  let saysSuccess = false;
   const started = performance.now();
   return {
     notify: (message) => say(...wrap(message, width)),
     onStart: (plan) => {
       steps = plan.runs[0]?.recipe.training.steps ?? 0;
+      saysSuccess = plan.runs[0]?.recipe.team.success !== undefined;
       const at = plan.parallel > 1 ? `, ${plan.parallel} at a time` : '';
       say(`${plan.runs.length} runs${at}, in ${nearPath(plan.directory)}`);
     },
@@ -93,6 +95,7 @@ function viewOf({ stdout, environment }: CommandContext): AblationView {
       say(
         '',
         ...ablationLines(result, width),
+        ...successLines(result, saysSuccess, width),
         '',
         `runs in ${directory}`,
         ...nextCommands(['watch', directory], ['report', directory]),

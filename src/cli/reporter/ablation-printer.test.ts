@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { evaluation, stamped, step } from '../../../test/fixtures/run-events.js';
 import { type RunSummary, summariseRun, summariseVariants } from '../../runs/analysis/ablation-summary.js';
 import { pairedDifferences } from '../../runs/analysis/paired-interval.js';
-import { ablationLines } from './ablation-printer.js';
+import { ablationLines, successLines } from './ablation-printer.js';
 
 /** A run whose team has two parts of its reward and a reward of its verifier, with a metric and optional tokens. */
 function run(variant: string, seed: number, tokens?: { readonly read: number; readonly cost?: number }): RunSummary {
@@ -38,6 +38,27 @@ function lines(runs: readonly RunSummary[], width: number): string[] {
   const result = { directory: '', baseline: 'grpo', runs, variants: summariseVariants(runs, variants) };
   return ablationLines({ ...result, differences: [], metricDifferences: {} }, width);
 }
+
+describe('an ablation whose score is 0', () => {
+  const linesOf = (score: number, rewards: object, saysSuccess = false) => {
+    const last = { ...evaluation(1, score), ...rewards };
+    const runs = ['a', 'b'].map((variant) =>
+      summariseRun({ name: variant, variant, seed: 1 }, [step(1), last].map(stamped)),
+    );
+    const variants = summariseVariants(runs, ['a', 'b']);
+    const result = { directory: '', baseline: 'a', runs, variants, differences: [], metricDifferences: {} };
+    return successLines(result, saysSuccess, 80).join(' ');
+  };
+
+  it('says why, if rewards are earned that are no success', () => {
+    expect(linesOf(0, { reward: 0.4 })).toContain('Success is a reward of at least 1');
+    expect(linesOf(0, { reward: 0 })).toBe('');
+    expect(linesOf(0.1, { reward: 0.4 })).toBe('');
+    expect(linesOf(0, { reward: 0.4 }, true)).toBe('');
+    expect(linesOf(0, { reward: -0.1, parts: { solved: 0, calls: -0.1 } })).toBe('');
+    expect(linesOf(0, { reward: 0.1, parts: { correct: 0, style: 0.1 } })).toBe('');
+  });
+});
 
 describe('the comparison at the end of an ablation', () => {
   const priced = ['grpo', 'drmas'].flatMap((variant) =>

@@ -1,5 +1,7 @@
 /** The lines that an ablation prints while its runs train, and the comparison at its end. */
 
+import { differ } from '@drmas/engine/math';
+import { HOW_TO_SUCCEED, labelOfPart } from '@drmas/engine/nouns';
 import type { PairedDifference, RunSummary, VariantSummary } from '../../runs/analysis.js';
 import type { AblationResult } from '../../runs/studies.js';
 import { paretoLines } from './comparison/pareto-printer.js';
@@ -21,6 +23,16 @@ export const incompleteLines = (runs: readonly RunSummary[], width: number) =>
   runs
     .filter(({ status, unscored }) => status === 'failed' || unscored !== undefined)
     .flatMap((run) => wrap(endedLine(run), width));
+
+/** How to make the score mean something, if no run scores although its rewards are not 0. */
+export function successLines({ variants }: AblationResult, saysSuccess: boolean, width: number): string[] {
+  const done = variants.filter(({ runs }) => runs > 0);
+  const isFlat = done.every(({ score, rewards }) => {
+    const earned = (rewards.reward ?? 0) - (rewards[labelOfPart('calls')] ?? 0);
+    return score === 0 && differ(earned, 0) && !(labelOfPart('correct') in rewards);
+  });
+  return isFlat && done.length > 0 && !saysSuccess ? wrap(HOW_TO_SUCCEED, width) : [];
+}
 
 export function ablationLines(result: AblationResult, width: number): string[] {
   const { runs, variants, differences, metricDifferences } = result;

@@ -2,8 +2,16 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from
 import { join } from 'node:path';
 import { ArgumentError, RunError, TrainingError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
+import { HOW_TO_SUCCEED } from '@drmas/engine/nouns';
 import { describe, expect, it, vi } from 'vitest';
-import { eventsOf, filesOf, temporaryRoot, tinyDefinition, trainTiny } from '../../../test/support/tiny-run.js';
+import {
+  digitTeam,
+  eventsOf,
+  filesOf,
+  temporaryRoot,
+  tinyDefinition,
+  trainTiny,
+} from '../../../test/support/tiny-run.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { jsonl } from '../../teams/tasks/files/file-source.js';
 import { resolveRecipe } from '../composition/resolve-recipe.js';
@@ -24,6 +32,22 @@ async function interrupted(name: string): Promise<string> {
   ).rejects.toBe(enough);
   return run;
 }
+
+describe('the evaluation of a team that does not say what success is', () => {
+  it('tells why no episode succeeds if rewards stay below 1', async () => {
+    const noticesOf = async (reward: number, success?: () => number) => {
+      const notices: string[] = [];
+      const team = { ...digitTeam, reward: () => reward, ...(success && { success }) };
+      const options = { tasks: 2, samples: 1, threads: 1, onNotice: (message: string) => notices.push(message) };
+      await evaluate(tinyDefinition({ team: team as unknown as typeof digitTeam }), options);
+      return notices.filter((notice) => notice === HOW_TO_SUCCEED).length;
+    };
+    expect(await noticesOf(0.4)).toBe(1);
+    expect(await noticesOf(0)).toBe(0);
+    expect(await noticesOf(1)).toBe(0);
+    expect(await noticesOf(0.4, () => 0)).toBe(0);
+  });
+});
 
 describe('a run that would go on with other kernels', () => {
   it('keeps what comes after the checkpoint that was named', { tags: 'verify' }, async () => {

@@ -3,7 +3,7 @@ import type { PlayProgress } from '@drmas/engine/host';
 import { isScored } from '@drmas/engine/nouns';
 import type { RunSummary } from '../../../runs/analysis.js';
 import type { AblationPlan, AblationResult, PlannedRun } from '../../../runs/studies.js';
-import { endedLine } from '../ablation-printer.js';
+import { endedLine, successLines } from '../ablation-printer.js';
 import { emptyHistory, type RunHistory, remember, secondsLeft, warmupLine } from '../progress-printer.js';
 import { type Screen, StatusLines, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
@@ -85,7 +85,10 @@ export class ComparisonReporter {
   }
 
   finish(result: AblationResult, next: readonly string[]): void {
-    this.#lines.say('', ...comparisonLines(result, this.#screen.width), '', ...next);
+    const { width } = this.#screen;
+    const saysSuccess = this.#runs[0]?.recipe.team.success !== undefined;
+    const lines = [...comparisonLines(result, width), ...successLines(result, saysSuccess, width)];
+    this.#lines.say('', ...lines, '', ...next);
   }
 
   interrupted(next: string): void {

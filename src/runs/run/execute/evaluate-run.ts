@@ -1,7 +1,7 @@
 import { TrainingError } from '@drmas/engine/errors';
 import type { ScoredEvaluation } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import { type Episode, isScored } from '@drmas/engine/nouns';
+import { type Episode, HOW_TO_SUCCEED, isScored, lacksSuccess } from '@drmas/engine/nouns';
 import { commitsOf } from '../../../method/checkpoints.js';
 import { allFailedText, commonFailure, NO_SCORE, playEvaluation } from '../../../method/index.js';
 import type { Recipe } from '../../../method/recipe.js';
@@ -37,6 +37,7 @@ export async function evaluateCheckpoint(
     const common = commonFailure([{ episodes }]);
     if (common !== undefined) throw new TrainingError(allFailedText(common));
     if (!isScored(event)) throw new TrainingError(NO_SCORE);
+    if (lacksSuccess(event, recipe.team.success !== undefined)) host.notify(HOW_TO_SUCCEED);
     return { event, episodes };
   } finally {
     await run.dispose();

@@ -118,6 +118,13 @@ function rewardOf({ reward, averageAtK, parts = {} }: Scored): number {
   return Object.values(others).reduce((sum, part) => sum + part, 0);
 }
 
+/**
+ * Whether no episode of an evaluation succeeded because its rewards are no such numbers.
+ * @param saysSuccess Whether the team has a function `success`
+ */
+export const lacksSuccess = (event: Scored & Pick<ScoredEvaluation, 'passAtK'>, saysSuccess: boolean): boolean =>
+  event.passAtK === 0 && headlineOf([event], saysSuccess) === 'reward';
+
 /** How to make the score mean something, for a run whose headline is its reward. */
 export const HOW_TO_SUCCEED =
   'Success is a reward of at least 1, since the team does not say what it is. Add `success` beside `reward` to score solved tasks: success: ({ outcome, task }) => ...';
