@@ -94,7 +94,7 @@ function duplicateKey(json: string): string | undefined {
 }
 
 function readMetadata(value: unknown, file: string): Readonly<Record<string, string>> {
-  if (value === undefined) return {};
+  if (value === undefined || value === null) return {};
   if (!isObject(value)) throw new CheckpointError(`${file}: expected an object as __metadata__`);
   const entries = Object.entries(value).map(([key, text]): [string, string] => {
     if (typeof text !== 'string') throw new CheckpointError(`${file}: __metadata__ "${key}": expected a string`);

@@ -116,6 +116,12 @@ describe('safetensors', () => {
     expect([...bytes.subarray(8 + padded.length)]).toEqual([0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]);
   });
 
+  it('may have null as metadata, as the reference reads it', async () => {
+    const bytes = fileWith({ __metadata__: null, a: f32(0, 4, 1) }, 4);
+    const { tensors, metadata } = await open(bytes);
+    expect([[...tensors.keys()], metadata]).toEqual([['a'], {}]);
+  });
+
   it.each(['F16', 'BF16'] as const)('widens every %s number exactly', async (dtype) => {
     const exponentBits = dtype === 'F16' ? 5 : 8;
     const fractionBits = 15 - exponentBits;
