@@ -108,6 +108,7 @@ function fileWith(changes: Changes = {}, tensors: readonly GgufTensor[] = decode
 }
 const text = (value: string) => ({ type: 'string', value }) as const;
 const count = (value: number) => ({ type: 'uint32', value }) as const;
+const real = (value: number) => ({ type: 'float32', value }) as const;
 
 describe('a GGUF file', () => {
   it('has defaults for what old files leave out', async () => {
@@ -115,6 +116,31 @@ describe('a GGUF file', () => {
     const more = ['llama.rope.freq_base', 'llama.vocab_size', 'tokenizer.ggml.token_type'];
     const file = await fileWith(Object.fromEntries([...absent, ...more].map((key) => [key, undefined])));
     expect((await open(file)).model.config).toEqual(small);
+  });
+
+  it.each<[string, Changes]>([
+    ['with its kind', { 'llama.rope.scaling.type': text('linear'), 'llama.rope.scaling.factor': real(4) }],
+    ['alone', { 'llama.rope.scaling.factor': real(4) }],
+    ['under its old name', { 'llama.rope.scale_linear': real(4) }],
+    ['under both names', { 'llama.rope.scaling.factor': real(4), 'llama.rope.scale_linear': real(2) }],
+  ])('stretches positions by a factor %s', async (_, changes) => {
+    const { config } = (await open(await fileWith(changes))).model;
+    expect(config).toEqual({ ...small, ropeScaling: { type: 'linear', factor: 4 } });
+  });
+
+  it('stretches nothing by a factor of 0, or of another kind than none says', async () => {
+    for (const changes of [
+      { 'llama.rope.scale_linear': real(0) },
+      { 'llama.rope.scaling.type': text('none'), 'llama.rope.scaling.factor': real(4) },
+    ])
+      expect((await open(await fileWith(changes))).model.config).toEqual(small);
+  });
+
+  it('has the whole text of a token that begins with a byte order mark', async () => {
+    const tokens = { type: 'strings', value: ['a', 'b', 'ab', '<|im_end|>', '\ufeff', '\ufeffx'] } as const;
+    const types = { type: 'int32s', value: [1, 1, 1, 3, 4, 4] } as const;
+    const file = await fileWith({ 'tokenizer.ggml.tokens': tokens, 'tokenizer.ggml.token_type': types });
+    expect((await open(file)).tokenizer.encode('a\ufeffxb\ufeff')).toEqual([0, 5, 1, 4]);
   });
 
   it('ends responses with the tokens that llama.cpp ends them with, and reads single digits', async () => {

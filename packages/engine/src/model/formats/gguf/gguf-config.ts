@@ -79,13 +79,15 @@ export function ggufDecoder(
     ...(unrotatedLayers.length > 0 && { unrotatedLayers }),
     ...(has('lm_head.weight') && { untiedOutput: true }),
   };
-  const kind = metadata.get(keyOf(KEYS.ropeScaling)) ?? 'none';
+  // Like llama.cpp: a factor alone is one of linear stretching, also under its old name.
+  const factor = (['ropeFactor', 'oldRopeFactor'] as const).find((name) => metadata.get(keyOf(KEYS[name])));
+  const kind = metadata.get(keyOf(KEYS.ropeScaling)) ?? (factor === undefined ? 'none' : 'linear');
   if (kind !== 'none' && kind !== 'linear')
     throw new CheckpointError(
       `${file}: ${keyOf(KEYS.ropeScaling)} "${shown(kind)}" is not supported, expected none or linear`,
     );
   const ropeScaling: RopeScaling | undefined =
-    kind === 'linear' ? { type: 'linear', factor: numbers.real('ropeFactor') } : scalingOf(config);
+    kind === 'linear' ? { type: 'linear', factor: numbers.real(factor ?? 'ropeFactor') } : scalingOf(config);
   return { architecture, config: { ...config, ...(ropeScaling && { ropeScaling }) } };
 }
 

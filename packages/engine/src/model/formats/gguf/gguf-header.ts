@@ -78,7 +78,7 @@ class Cursor {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   readonly #file: string;
-  readonly #text = new TextDecoder();
+  readonly #text = new TextDecoder('utf-8', { ignoreBOM: true }); // a token may begin with one
   at = 0;
 
   constructor(bytes: Uint8Array, file: string) {

@@ -17,6 +17,7 @@ export const KEYS = {
   rotated: 'rope.dimension_count',
   ropeScaling: 'rope.scaling.type',
   ropeFactor: 'rope.scaling.factor',
+  oldRopeFactor: 'rope.scale_linear',
   vocabSize: 'vocab_size',
 } as const;
 
