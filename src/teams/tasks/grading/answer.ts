@@ -39,7 +39,11 @@ export function readAnswer(text: string, depth = 0): Answer {
   if (depth > MAX_DEPTH) return words(trimmed);
   const read = (part: string) => readAnswer(part, depth + 1);
   const membership = /^[A-Za-z](?:_\{?\w+\}?)?\s*\\in(?![A-Za-z])/.exec(trimmed);
-  if (membership !== null) return read(trimmed.slice(membership[0].length));
+  if (membership !== null && split(trimmed, ',').length === 1) {
+    const of = read(trimmed.slice(membership[0].length));
+    const variable = membership[0].replace(/\\in$|[{}\s]/g, '');
+    return of.type === 'tuple' ? { ...of, variable: of.variable ?? variable } : of;
+  }
   // A single word is not a product of its letters.
   if (/^[A-Za-z\s.'-]*[A-Za-z]{3}[A-Za-z\s.'-]*$/.test(trimmed)) return words(trimmed);
 
@@ -61,7 +65,8 @@ export function readAnswer(text: string, depth = 0): Answer {
   const inner = enclosed(trimmed, '\\{', '\\}') ?? plainSet(trimmed);
   const members = inner === undefined ? [] : split(inner, ',');
   if (inner !== undefined && members.length <= MAX_ITEMS) return list(members.map(read));
-  const matrix = /^\\begin\{([pb]?matrix)\}(.*)\\end\{\1\}$/s.exec(trimmed);
+  const [, bare = trimmed] = /^[([]\s*(\\begin\{(?:.(?!\\begin))*\\end\{\w+\})\s*[)\]]$/s.exec(trimmed) ?? [];
+  const matrix = /^\\begin\{((?:[pbB]|small)?matrix|array)\}(?:\s*\{[lcr|\s]*\})?(.*)\\end\{\1\}$/s.exec(bare);
   if (matrix !== null) {
     const rows = (matrix[2] ?? '').split(/\\\\/).filter((row) => row.trim() !== '');
     return { type: 'matrix', rows: rows.map((row) => row.split('&').map(read)) };
@@ -160,7 +165,9 @@ function relationOf(text: string, read: (part: string) => Answer): Answer | unde
   const [first = '', second] = operators;
   if (sides.includes('') || first === '') return undefined;
   if (second !== undefined) {
-    const up = /^(?:<|\\le)$/;
+    const [up, down] = [/^(?:<|\\le)$/, /^(?:>|\\ge)$/];
+    if (isName(middle) && down.test(first) && down.test(second))
+      return interval(middle, read(right), second === '>', read(left), first === '>');
     if (!isName(middle) || !up.test(first) || !up.test(second)) return undefined;
     return interval(middle, read(left), first === '<', read(right), second === '<');
   }

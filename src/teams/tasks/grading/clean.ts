@@ -141,6 +141,7 @@ const inUsualCharacters = (text: string): string =>
     .replace(/[₀-₉]+/g, (index) => (index.length > 1 ? `_{${index}}` : `_${index}`))
     .replace(/[¼½¾⅐-⅞]/g, (fraction) => fraction.normalize('NFKC').replace(/(\d+)⁄(\d+)/, '\\frac{$1}{$2}'))
     .normalize('NFKC')
+    .replace(/√\s*(\d+(?:\.\d+)?)/g, '\\sqrt{$1}')
     .replace(SYMBOL, (symbol) => UNICODE[symbol] ?? symbol);
 const SYMBOL = new RegExp(`[${Object.keys(UNICODE).join('')}]`, 'gu');
 
@@ -154,6 +155,9 @@ export function cleanAnswer(answer: string, degree = ' '): string {
   if (/[([]|\\(?:\{|langle|lparen|lbrack)/.test(text))
     text = text.replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
   text = text
+    .replace(/^\s*(?:"([^"]*)"|'([^']*)'|“([^”]*)”)\s*$/, '$1$2$3')
+    .replace(/<=|>=/g, (sign) => (sign === '<=' ? '\\le ' : '\\ge '))
+    .replace(/(?<=[)\]]\s*)U(?=\s*[([])/g, '\\cup ')
     .replace(/\\?[$€£¥₹]/g, '')
     .replaceAll('{,}', ',')
     .replace(/(?<!\\)\\[()]|^\s*\\\[|\\\]\s*$/g, ' ');
@@ -177,7 +181,7 @@ export function cleanAnswer(answer: string, degree = ' '): string {
   text = text.replace(/\\([A-Za-z]+)/g, (command, name: string) => ownValue(SYMBOLS, name) ?? command);
   text = text.replace(/(?<![A-Za-z\\])(?:or|and)(?![A-Za-z])/g, ',').replace(WORD_FUNCTIONS, '\\$1');
   text = text.replace(GLUED_FUNCTIONS, '\\$1 ');
-  text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
+  text = text.replace(/(?<![A-Za-z\\])(?:infinity|inf|oo)(?![A-Za-z])/gi, '\\infty ').replace(/\*\*/g, '^');
   text = withoutEnd(text.replace(/\\%/g, '%').replace(/^\s*=/, ''));
   text = text.replace(/(?<=\d\s*)x(?=\s*10\s*\^)/g, '*');
   return text.replace(UNIT, '').trim();

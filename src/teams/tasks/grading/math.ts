@@ -108,7 +108,8 @@ function same(a: Answer, b: Answer): boolean {
   if (a.type === 'quantity' && b.type === 'quantity') return sameQuantity(a, b);
   if (a.type === 'words' && b.type === 'words') return sameWords(a.text, b.text);
   if (a.type === 'list' && b.type === 'list') return sameMembers(a.items, b.items);
-  if (a.type === 'union' && b.type === 'union') return sameMembers(a.items, b.items);
+  if (a.type === 'union' && (b.type === 'union' || isAlternatives(b))) return sameMembers(a.items, b.items);
+  if (b.type === 'union' && isAlternatives(a)) return sameMembers(a.items, b.items);
   if (a.type === 'tuple' && b.type === 'tuple') {
     return a.open === b.open && a.close === b.close && !otherIndex(a, b) && sameRow(a.items, b.items);
   }
@@ -120,6 +121,10 @@ function same(a: Answer, b: Answer): boolean {
   if (b.type === 'relation') return sameAssigned(b, a);
   return choice(a) !== undefined && choice(a) === choice(b);
 }
+
+/** Whether an answer lists intervals of a variable, as in x < 1 or x > 2. */
+const isAlternatives = (answer: Answer): answer is Extract<Answer, { type: 'list' }> =>
+  answer.type === 'list' && answer.items.every((item) => item.type === 'tuple' && item.variable !== undefined);
 
 type Tuple = Extract<Answer, { type: 'tuple' }>;
 
