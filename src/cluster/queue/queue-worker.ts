@@ -17,7 +17,7 @@ import {
   reasonOf,
 } from '@drmas/engine/errors';
 import type { Host } from '@drmas/engine/host';
-import { bytesOf, commandText, isEqual, packageVersion } from '@drmas/engine/platform';
+import { bytesOf, commandText, isEqual, packageVersion, patientFetch } from '@drmas/engine/platform';
 import pRetry, { AbortError } from 'p-retry';
 import { type OpenGateway, openGateway } from '../../gateway/index.js';
 import { rolloutContext } from '../../gateway/rollouts.js';
@@ -298,8 +298,9 @@ function askRun<P extends WorkerRequestPath>(
     throw new UnansweredError(`the run at ${url} does not answer: ${reasonOf(error)}`);
   };
   const once = async () => {
-    const response = await fetch(`${url}/${path}`, {
+    const response = await patientFetch(`${url}/${path}`, {
       method: 'POST',
+      redirect: 'error', // the secret and the episode are for this run
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/octet-stream' },
       body,
       signal: within(),

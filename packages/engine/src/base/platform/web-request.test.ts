@@ -112,6 +112,26 @@ describe('a deadline', () => {
   });
 });
 
+it('has no other deadline than its own: Node would wait 300 s for the head and for each piece of the body', async () => {
+  type Dispatcher = { dispatch(options: object, handler: unknown): boolean };
+  const kept = globalThis as unknown as Record<symbol, Dispatcher | undefined>;
+  const server = await webServer((_, response) => void response.end('an answer'));
+  await (await fetch(server.url)).text(); // Node loads its library at the first call
+  const places = [1, 2].map((version) => Symbol.for(`undici.globalDispatcher.${version}`));
+  const before = places.flatMap((place) => (kept[place] === undefined ? [] : [[place, kept[place]] as const]));
+  const dispatched: object[] = [];
+  for (const [place, dispatcher] of before)
+    kept[place] = {
+      dispatch: (options, handler) => dispatched.push(options) > 0 && dispatcher.dispatch(options, handler),
+    };
+  try {
+    expect((await webRequest(server.url, { ...post, timeoutMs: 1e6 })).text()).toBe('an answer');
+  } finally {
+    for (const [place, dispatcher] of before) kept[place] = dispatcher;
+  }
+  expect(dispatched).toEqual([expect.objectContaining({ method: 'POST', headersTimeout: 0, bodyTimeout: 0 })]);
+});
+
 it('masks the secret in all texts of the server, also if a redirect would show it', async () => {
   const secret = new Secret('tml-secret');
   const echo = await webServer(

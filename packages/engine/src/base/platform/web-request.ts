@@ -66,7 +66,7 @@ async function answerTo(url: string, request: WebRequest): Promise<WebAnswer> {
 
   let address = new URL(url);
   for (let hops = 0; ; hops++) {
-    const response = await fetch(address, { method, headers: sent, body, signal, redirect: 'manual' });
+    const response = await patientFetch(address, { method, headers: sent, body, signal, redirect: 'manual' });
     const { status, ok, headers } = response;
     if (!REDIRECTS.includes(status)) {
       const bytes = await bytesOf(response, mostBytes);
@@ -92,6 +92,33 @@ async function answerTo(url: string, request: WebRequest): Promise<WebAnswer> {
     if (hops === MOST_HOPS) throw refuse(`${status}: the server redirected a request more than ${MOST_HOPS} times`);
     address = target;
   }
+}
+
+/** A dispatcher of undici, the library behind Node's `fetch`, as far as it is used here. */
+interface Dispatcher {
+  dispatch(options: object, handler: unknown): boolean;
+}
+
+/** Where undici keeps the dispatcher of the process: under its newer interface, else under the older one. */
+const DISPATCHERS = ['undici.globalDispatcher.2', 'undici.globalDispatcher.1'].map((name) => Symbol.for(name));
+
+/** The dispatcher of the process, whose proxy and certificates stay, without time limits of its own. */
+const patient: Dispatcher = {
+  dispatch(options, handler) {
+    const kept = globalThis as unknown as Readonly<Record<symbol, Dispatcher | undefined>>;
+    const [dispatcher] = DISPATCHERS.flatMap((place) => kept[place] ?? []);
+    if (dispatcher === undefined) throw new TypeError('this version of Node keeps no dispatcher for fetch');
+    return dispatcher.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler);
+  },
+};
+
+/**
+ * `fetch` that waits until its signal fires. Node's own gives up after 300 s without the head of an answer, or without
+ * a further piece of its body: a model may need longer, and a deadline that a user sets may be longer.
+ */
+export function patientFetch(address: string | URL, init: RequestInit & { signal: AbortSignal }): Promise<Response> {
+  const patiently = { ...init, dispatcher: patient }; // other runtimes ignore it
+  return fetch(address, patiently as RequestInit);
 }
 
 function targetOf(location: string | null, from: URL): URL | undefined {
