@@ -95,15 +95,27 @@ describe('what passes by is waited out, and nothing is done twice', () => {
     const [calm, rough] = [await served('skyrl-train'), await served('skyrl-train')];
     rough.fake.inject('forward_backward', { type: 'drop-after' });
     rough.fake.inject('optim_step', { type: 'drop-after' });
+    for (const path of ['forward_backward', 'optim_step']) rough.fake.inject(path, ...Object.values(ofProxies));
     expect(await rough.update()).toEqual(await calm.update());
     expect(await rough.weights()).toEqual(await calm.weights());
     expect(rough.warnings).toEqual([]);
   });
 });
 
+/** A proxy gives up on a request that the server has taken in. */
+const byProxy = (status: number): Fault => ({
+  type: 'answer',
+  answer: (response) => void response.writeHead(status, { 'content-type': 'text/html' }).end('<html></html>'),
+});
+const ofProxies = { 'bad gateway': byProxy(502), 'gateway timeout': byProxy(504) };
+
 describe('a step that failed is no update', () => {
   const failures: [string, string, Fault, RegExp][] = [
     ['an update of unknown fate', 'optim_step', { type: 'drop-after' }, /may have arrived/],
+    ...Object.entries(ofProxies).flatMap(([name, fault]): [string, string, Fault, RegExp][] => [
+      [`a gradient of unknown fate: ${name}`, 'forward_backward', fault, /may have arrived/],
+      [`an update of unknown fate: ${name}`, 'optim_step', fault, /may have arrived/],
+    ]),
     ['a norm that is not a number', 'optim_step', { type: 'null' }, /norm .* is not a finite number/],
     [
       'log-probs that are not numbers',

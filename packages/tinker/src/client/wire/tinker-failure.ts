@@ -1,11 +1,11 @@
 import { BackendError } from '@drmas/engine/errors';
 
 /**
- * `busy`: try again later (408, 429, overloaded). `unreachable`: no answer, and it is unknown whether the request
- * arrived. `late`: no result within the total deadline. `lost`: the session, model, sampler or future no longer exists.
- * `refused`: the request was wrong. `failed`: the server failed while it computed. `malformed`: the answer has another
- * shape than expected, or numbers in it are missing. `fate-unknown`: an update may or may not have happened, and a
- * second request could do it twice.
+ * `busy`: try again later (408, 429, 503). `unreachable`: no answer of the server itself, and it is unknown whether the
+ * request arrived (a proxy's 502 and 504, too). `late`: no result within the total deadline. `lost`: the session, model,
+ * sampler or future no longer exists. `refused`: the request was wrong. `failed`: the server failed while it computed.
+ * `malformed`: the answer has another shape than expected, or numbers in it are missing. `fate-unknown`: an update may
+ * or may not have happened, and a second request could do it twice.
  */
 export type FailureKind =
   | 'busy'
@@ -57,7 +57,8 @@ const isUsers = (body: unknown) =>
   typeof body === 'object' && body !== null && 'category' in body && /^user$/i.test(String(body.category));
 
 function kindOf(status: number, text: string, isRefused: boolean): FailureKind {
-  if (status === 408 || status === 429 || status === 502 || status === 503 || status === 504) return 'busy';
+  if (status === 408 || status === 429 || status === 503) return 'busy';
+  if (status === 502 || status === 504) return 'unreachable'; // a proxy says so, and may have passed the request on
   if (status === 410) return 'lost';
   if (/checkpoint\b.*not found/i.test(text)) return 'refused'; // no saved weights to recover from
   if (LOST.test(text)) return 'lost';
