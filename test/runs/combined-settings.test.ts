@@ -64,7 +64,7 @@ const ways: readonly Way[] = [
   written({ solver: 'one', verifier: 'one' }, { assign: { solver: 'one', verifier: frozen(tinyModel) } }),
 ];
 
-/** Other models and servers, limits that each episode would break, and what the ways set. */
+/** Settings of other models and servers, of limits that each episode would break, and those that the ways choose. */
 const elsewhere = new RegExp(
   [
     String.raw`\b(model|agentAdapters|backend|sampler|device|precision|isolate|promptLimit|stopWhen|port)\b`,

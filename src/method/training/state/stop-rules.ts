@@ -165,7 +165,7 @@ export class StopRules {
     ];
   }
 
-  /** What to do if no episode of the best evaluation succeeded: perhaps none can, whatever it earns. */
+  /** The advice if no episode of the best evaluation succeeded: perhaps none can, whatever it earns. */
   #noSuccess({ step, score }: { readonly step: number; readonly score: number }): string {
     return score > 0 || this.#by === 'reward'
       ? ''
