@@ -3,13 +3,17 @@
  * part that is not a suite as one. Exits with 1 if something failed or nothing ran. A test that passed only when it was
  * repeated is a defect, and named last.
  * Arguments: a folder with `parts`, one line `exit code, name` a part separated by a tab; `results/NAME.json`, the JSON
- * report of vitest for a part that is a suite; and `output-NAME.log`, all that the suite printed. If a suite ends with an
- * error and no test failed, the errors of its output are printed: vitest reports errors outside of all tests only there.
+ * report of vitest for a part that is a suite; `output-NAME.log`, all that the suite printed; and `repeated`, the suites
+ * that ran again because they ended with an error though no test failed. The errors of such an output are printed:
+ * vitest reports errors outside of all tests only there.
+ *
+ * With `--all-passed FILE`: exits with 0 if the report of vitest is there and all its tests passed, else with 1.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const [folder = '.'] = process.argv.slice(2);
+const [folder = '.', report] = process.argv.slice(2);
+if (folder === '--all-passed') process.exit(allPassed(report) ? 0 : 1);
 const RANK = ['pending', 'passed', 'failed'];
 /** The status of each test by suite, file, name and number of its kind. A slow test is skipped by the daily group. */
 const tests = new Map();
@@ -50,6 +54,13 @@ function errorsOf(file) {
   return title < 0 ? lines.slice(-30).join('\n') : lines.slice(title, title + 80).join('\n');
 }
 
+/** Whether a report of vitest is there, and all of its files and tests passed. */
+function allPassed(file) {
+  if (!existsSync(file)) return false;
+  const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
+  return testResults.length > 0 && testResults.every(({ status }) => status !== 'failed');
+}
+
 const counts = { passed: 0, failed: 0, pending: 0 };
 for (const status of tests.values()) counts[status]++;
 const parts = existsSync(join(folder, 'parts')) ? readFileSync(join(folder, 'parts'), 'utf8').trim() : '';
@@ -64,9 +75,13 @@ for (const line of parts === '' ? [] : parts.split('\n')) {
   }
 }
 
+for (const part of existsSync(join(folder, 'repeated'))
+  ? readFileSync(join(folder, 'repeated'), 'utf8').trim().split('\n')
+  : [])
+  repeated.push(`${part}, whose error was in no test\n${errorsOf(join(folder, `output-${part}.log`))}`);
 if (repeated.length > 0)
   console.log(
-    `\nDEFECTS: ${repeated.length} tests passed only when they were repeated; mend them before anything else:\n${repeated.join('\n')}\n`,
+    `\nDEFECTS: ${repeated.length} passed only when they were repeated; mend them before anything else:\n${repeated.join('\n')}\n`,
   );
 console.log(`${counts.pending} tests skipped`);
 console.log(`${counts.passed} passed, ${counts.failed} failed`);
