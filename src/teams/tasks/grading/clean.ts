@@ -151,9 +151,9 @@ const SYMBOL = new RegExp(`[${Object.keys(UNICODE).join('')}]`, 'gu');
  */
 export function cleanAnswer(answer: string, degree = ' '): string {
   let text = inUsualCharacters(answer.replace(THIN_GROUPS, (digits) => digits.replace(/\D/g, '')));
+  text = text.replace(/(?<=\d)\{,\}(?=\d{3}(?!\d))/g, '');
   // Thousands; between brackets another comma separates.
-  if (/[([]|\\(?:\{|langle|lparen|lbrack)/.test(text))
-    text = text.replace(/(?<=\d)(?:\{,\}|,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
+  if (/[([]|\\(?:\{|langle|lparen|lbrack)/.test(text)) text = text.replace(/(?<=\d)(?:,\\!|\\!,)(?=\d{3}(?!\d))/g, '');
   text = text
     .replace(/^\s*(?:"([^"]*)"|'([^']*)'|“([^”]*)”)\s*$/, '$1$2$3')
     .replace(/<=|>=/g, (sign) => (sign === '<=' ? '\\le ' : '\\ge '))
