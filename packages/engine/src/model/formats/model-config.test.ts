@@ -168,6 +168,16 @@ describe('readConfig', () => {
       expect(readConfig({ ...mistral, ...window })).toEqual(readConfig(llama));
   });
 
+  it('writes a Llama model whose heads do not divide its width as one of Mistral, which transformers reads', () => {
+    const { config } = readConfig({ ...mistral, hidden_size: 34, head_dim: 8, sliding_window: null });
+    for (const bias of [undefined, 'qkvo'] as const) {
+      const biased = { ...config, ...(bias && { attentionBias: bias }) };
+      const written = writeConfig(biased, []);
+      expect(written.model_type).toBe(bias === undefined ? 'mistral' : 'llama');
+      expect(readConfig(JSON.parse(JSON.stringify(written))).config).toEqual(biased);
+    }
+  });
+
   it('reads and writes the window of Mistral in all layers', () => {
     const { config } = readConfig({ ...mistral, sliding_window: 64, rope_theta: 500 });
     expect(config.slidingWindow).toEqual({ positions: 64, layers: [0, 1], ropeBase: 500 });

@@ -200,7 +200,9 @@ export const writeStopTokens = (ids: readonly number[]) => (ids.length > 1 ? ids
 export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]): Record<string, unknown> {
   const family = familyOf(config);
   const isLfm2 = family === 'lfm2';
-  const isMistral = family === 'llama' && config.slidingWindow !== undefined;
+  // transformers refuses a Llama model whose heads do not divide its width; Mistral's have any size, but no biases.
+  const isUneven = config.width % config.heads !== 0 && config.attentionBias === undefined;
+  const isMistral = family === 'llama' && (config.slidingWindow !== undefined || isUneven);
   const known = classes.find(({ architecture, type }) => architecture === family && (type === MISTRAL) === isMistral);
   return {
     architectures: [known?.name],
@@ -215,7 +217,7 @@ export function writeConfig(config: DecoderConfig, stopTokens: readonly number[]
     max_position_embeddings: config.context,
     ...(family === 'gemma3' && { hidden_activation: GELU, ...writeGemmaAttention(config) }),
     ...(family !== 'gemma3' && !isLfm2 && { hidden_act: 'silu' }),
-    ...(isMistral && { sliding_window: config.slidingWindow?.positions }),
+    ...(isMistral && { sliding_window: config.slidingWindow?.positions ?? null }),
     ...(isLfm2 ? writeLfm2(config) : { rms_norm_eps: config.normEpsilon }),
     rope_theta: config.ropeBase,
     rope_scaling: writeRope(config.ropeScaling),
