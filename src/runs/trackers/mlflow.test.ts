@@ -39,6 +39,8 @@ interface Metric {
 /** A server that answers as mlflow 3 does, and records the requests. */
 async function mlflowServer() {
   const metrics: Metric[] = [];
+  const deleted = new Set<string>();
+  const gone = new Set<string>();
   let runs = 0;
   const server = await webServer(({ path: address, body }, response) => {
     const say = (status: number, answer: unknown) => void response.writeHead(status).end(JSON.stringify(answer));
@@ -46,11 +48,14 @@ async function mlflowServer() {
     if (address.includes('get-by-name')) return say(404, { error_code: 'RESOURCE_DOES_NOT_EXIST' });
     if (address.includes('experiments/create')) return say(200, { experiment_id: '7' });
     const run = address.includes('runs/create') ? `run-${++runs}` : (given.run_id ?? address.split('run_id=')[1]);
+    if (gone.has(run)) return say(404, { error_code: 'RESOURCE_DOES_NOT_EXIST' });
+    if (deleted.has(run) && body !== '') return say(400, { error_code: 'INVALID_PARAMETER_VALUE' });
+    const lifecycle_stage = deleted.has(run) ? 'deleted' : 'active';
     metrics.push(...(given.metrics ?? []).map((metric: Metric) => ({ ...metric, run })));
     const latest = new Map(metrics.filter((metric) => metric.run === run).map((metric) => [metric.key, metric]));
-    return say(200, { run: { info: { run_id: run }, data: { metrics: [...latest.values()] } } });
+    return say(200, { run: { info: { run_id: run, lifecycle_stage }, data: { metrics: [...latest.values()] } } });
   });
-  return { ...server, metrics };
+  return { ...server, metrics, deleted, gone };
 }
 
 const pointsOf = (metrics: readonly Omit<Metric, 'run'>[]) =>
@@ -83,6 +88,17 @@ describe('--track mlflow=URL', () => {
     for (const event of events.slice(5)) await second.event(event);
     expect(pointsOf(server.metrics)).toEqual(expected());
     expect(server.requests.filter(({ path: address }) => address.endsWith('runs/create'))).toHaveLength(1);
+  });
+
+  it.each(['deleted', 'gone'] as const)('makes a new run with all steps if the run there is %s', async (state) => {
+    const server = await mlflowServer();
+    const first = await mlflow.open(tracked(), server.url);
+    for (const event of events.slice(0, 5)) await first.event(event);
+    server[state].add('run-1');
+    const second = await mlflow.open(tracked({ events: events.slice(0, 5) }), server.url);
+    for (const event of events.slice(5)) await second.event(event);
+    expect(pointsOf(server.metrics.filter(({ run }) => run === 'run-2'))).toEqual(expected());
+    expect(JSON.parse(await readFile(join(path, 'mlflow.json'), 'utf8')).runId).toBe('run-2');
   });
 
   it('ends a run as failed that does not begin, and no other', async () => {

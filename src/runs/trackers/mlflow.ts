@@ -22,7 +22,7 @@ const BEFORE_BEGINNING: readonly RunEvent['type'][] = ['preparing', 'warning'];
 
 const runSchema = z.object({
   run: z.object({
-    info: z.object({ run_id: z.string() }),
+    info: z.object({ run_id: z.string(), lifecycle_stage: z.string().optional() }),
     data: z.object({ metrics: z.array(z.object({ key: z.string(), step: z.coerce.number().default(0) })).default([]) }),
   }),
 });
@@ -92,11 +92,12 @@ class MlflowServer {
     });
   }
 
-  /** The run on the server: the one named in the run's directory, else a new one. */
+  /** The run on the server: the one named in the run's directory if it is still there, else a new one. */
   async runOf(run: TrackedRun): Promise<{ readonly runId: string; readonly steps: ReadonlyMap<string, number> }> {
     const known = await recordedRun(run, RECORD, this.#server.url);
-    if (known !== undefined) {
-      const { info, data } = (await this.#read(runSchema, `runs/get?run_id=${known}`)).run;
+    const found = known === undefined ? undefined : await this.#present(known);
+    if (found !== undefined) {
+      const { info, data } = found;
       await this.#ask('runs/update', { run_id: info.run_id, status: 'RUNNING' });
       // Metrics that the server has are not sent again: a resumed run repeats its steps bit for bit.
       return { runId: info.run_id, steps: new Map(data.metrics.map(({ key, step }) => [key, step])) };
@@ -116,6 +117,15 @@ class MlflowServer {
       await this.#ask('runs/log-batch', { run_id: info.run_id, params: parameters.slice(at, at + MOST_PARAMETERS) });
     await recordRun(run, RECORD, { server: this.#server.url, runId: info.run_id });
     return { runId: info.run_id, steps: new Map() };
+  }
+
+  /** The run with an id; undefined if somebody has deleted it. */
+  async #present(id: string): Promise<z.output<typeof runSchema>['run'] | undefined> {
+    const path = `runs/get?run_id=${id}`;
+    const answer = await this.#server.send(pathOf(path));
+    if (answer.status === 404) return undefined;
+    const { run } = this.#checked(runSchema, path, this.#server.content(pathOf(path), answer));
+    return run.info.lifecycle_stage === 'deleted' ? undefined : run;
   }
 
   async log(runId: string, measurements: readonly Measurement[], timestamp: number): Promise<void> {
