@@ -27,4 +27,12 @@ export { chosenToken, isEqual, isLoopback, newToken } from './base/platform/serv
 export { startWorker } from './base/platform/start-worker.js';
 export { importUserModule } from './base/platform/user-modules.js';
 export { findVulkan, type VulkanParts } from './base/platform/vulkan-drivers.js';
-export { bytesOf, patientFetch, type WebAnswer, webRequest } from './base/platform/web-request.js';
+export {
+  askedWait,
+  bytesOf,
+  LONGEST_RETRY_AFTER_MS,
+  patientFetch,
+  retryAfterMs,
+  type WebAnswer,
+  webRequest,
+} from './base/platform/web-request.js';

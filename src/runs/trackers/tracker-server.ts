@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AnswerError, isObject, RunError, reasonOf } from '@drmas/engine/errors';
 import type { Secret, TrackedRun } from '@drmas/engine/host';
-import { nodeFiles, type WebAnswer, webRequest } from '@drmas/engine/platform';
+import { askedWait, nodeFiles, retryAfterMs, type WebAnswer, webRequest } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 
@@ -87,12 +87,14 @@ export class TrackerServer {
     const attempt = async () => {
       const answer = await this.#attempt(path, body);
       this.#answered = true;
-      if (PASSING.includes(answer.status) && !once) throw this.#refusal(answer);
+      if (PASSING.includes(answer.status) && !once)
+        throw Object.assign(this.#refusal(answer), { waitMs: retryAfterMs(answer.headers, Date.now()) });
       return answer;
     };
     return pRetry(attempt, {
       retries: once ? 0 : RETRIES,
       minTimeout: RETRY_DELAY_MS,
+      onFailedAttempt: (failed) => askedWait(failed),
       shouldRetry: ({ error }) => !(error instanceof AnswerError) && (this.#answered || !NOBODY.test(reasonOf(error))),
     }).catch((error: unknown) => {
       throw error instanceof RunError

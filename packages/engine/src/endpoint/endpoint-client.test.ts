@@ -5,7 +5,8 @@ import { chatServer, json, refuse, say } from '../../../../test/support/chat-ser
 import { takesTime, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { redirecting } from '../../../../test/support/web-server.js';
 import { EndpointError } from '../base/core/errors.js';
-import { boundedRetryAfter, LONGEST_RETRY_AFTER_MS, openEndpoint } from './endpoint-client.js';
+import { LONGEST_RETRY_AFTER_MS } from '../platform.js';
+import { boundedRetryAfter, openEndpoint } from './endpoint-client.js';
 import { endpointSchema } from './endpoint-spec.js';
 
 const request = {

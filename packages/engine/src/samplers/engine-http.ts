@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { BackendError, reasonOf } from '../errors.js';
 import type { Secret } from '../host.js';
 import { excerpt } from '../host.js';
-import { type WebAnswer, webRequest } from '../platform.js';
+import { askedWait, retryAfterMs, type WebAnswer, webRequest } from '../platform.js';
 
 const TIMEOUT_MS = 600_000;
 
@@ -25,7 +25,15 @@ const RETRIES = 5;
 /** HTTP statuses to retry: 429 (busy) and 502 to 504 (no upstream). */
 const BUSY: readonly number[] = [429, 502, 503, 504];
 
-class Busy extends Error {}
+class Busy extends Error {
+  /** The milliseconds that the engine asks to wait. */
+  readonly waitMs: number | undefined;
+
+  constructor({ status, headers, text }: WebAnswer) {
+    super(`status ${status}: ${excerpt(text(), 200)}`);
+    this.waitMs = retryAfterMs(headers, Date.now());
+  }
+}
 
 export class EngineHttp {
   readonly root: string;
@@ -50,7 +58,7 @@ export class EngineHttp {
     const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs: TIMEOUT_MS, secret: apiKey, signal };
     const once = async (): Promise<WebAnswer> => {
       const answer = await webRequest(`${this.root}${path}`, { ...sent, ...limits });
-      if (BUSY.includes(answer.status)) throw new Busy(`status ${answer.status}: ${excerpt(answer.text(), 200)}`);
+      if (BUSY.includes(answer.status)) throw new Busy(answer);
       return answer;
     };
     try {
@@ -59,6 +67,7 @@ export class EngineHttp {
         minTimeout: this.#backOffMs,
         maxTimeout: 10_000,
         signal,
+        onFailedAttempt: (failed) => askedWait(failed, signal),
         shouldRetry: ({ error }) => error instanceof Busy || isUnreachable(error),
       });
       return { status: answer.status, body: parsed(answer.text()) };

@@ -1,5 +1,6 @@
 /** One HTTP request that stays with its intended server, with a limit on the answer's length. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { waitMs } from '../core/clock.js';
 import { AnswerError } from '../core/errors.js';
 import { byteText } from '../core/format.js';
@@ -139,4 +140,33 @@ export async function bytesOf(response: Response, most: number): Promise<Uint8Ar
     parts.push(part);
   }
   return Buffer.concat(parts, length);
+}
+
+/** The longest wait before a retry. A server that asks for a longer one is asked again after this time. */
+export const LONGEST_RETRY_AFTER_MS = 120_000;
+
+/**
+ * The milliseconds that a server asks its clients to wait, at least 1 and at most the longest wait. Undefined if it asks
+ * for no wait, or for one that cannot be read.
+ * @param now The time in milliseconds since 1970, for a server that answers with a date
+ */
+export function retryAfterMs(headers: Headers, now: number): number | undefined {
+  const text = headers.get('retry-after') ?? '';
+  const seconds = Number.parseFloat(text);
+  const asked = Number.parseFloat(headers.get('retry-after-ms') ?? '');
+  const later = Number.isNaN(seconds) ? Date.parse(text) - now : seconds * 1000;
+  const wait = Number.isNaN(asked) ? later : asked;
+  return Number.isNaN(wait) ? undefined : Math.min(Math.max(1, wait), LONGEST_RETRY_AFTER_MS);
+}
+
+/** A failed attempt, as p-retry reports it. `waitMs` is the wait that the server asked for. */
+interface FailedAttempt {
+  readonly error: Error & { readonly waitMs?: number | undefined };
+  readonly retriesLeft: number;
+}
+
+/** Waits as long as the server asked, before the next attempt; for `onFailedAttempt` of p-retry. */
+export async function askedWait({ error, retriesLeft }: FailedAttempt, signal?: AbortSignal): Promise<void> {
+  if (error.waitMs === undefined || retriesLeft === 0) return;
+  await sleep(error.waitMs, undefined, { signal }).catch(() => {}); // p-retry looks at the signal itself
 }

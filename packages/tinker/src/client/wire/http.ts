@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { AnswerError, messageOf } from '@drmas/engine/errors';
 import type { Secret } from '@drmas/engine/host';
-import { type WebAnswer, webRequest } from '@drmas/engine/platform';
+import { askedWait, retryAfterMs, type WebAnswer, webRequest } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';
@@ -73,7 +73,11 @@ export class Http {
     const response = await this.#send(path, this.#sent(body), leftMs);
     const text = response.text();
     const answer = parse(text);
-    if (!response.ok) throw failureOf(path, response.status, answer ?? text);
+    if (!response.ok) {
+      const failure = failureOf(path, response.status, answer ?? text);
+      failure.waitMs = retryAfterMs(response.headers, Date.now());
+      throw failure;
+    }
     if (answer === undefined)
       throw new TinkerError('malformed', `${path}: expected JSON, got ${JSON.stringify(text.slice(0, 60))}`);
     return answer;
@@ -129,6 +133,7 @@ export class Http {
       randomize: true,
       signal: this.signal,
       maxRetryTime: this.timing.total * 1000,
+      onFailedAttempt: (failed) => (isKind(failed.error, 'busy') ? askedWait(failed, this.signal) : undefined),
       shouldRetry: ({ error }) => isKind(error, 'busy') || (repeatable && isKind(error, 'unreachable')),
     }).catch((error: unknown) => {
       this.#throwIfClosed();

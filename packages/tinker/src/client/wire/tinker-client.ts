@@ -144,8 +144,10 @@ async function retrieve<S extends z.ZodType>(
   const deadline = performance.now() + http.timing.total * 1000;
   let pause = SHORTEST_PAUSE_MS;
   let serverErrors = 0;
+  let asked = 0;
   for (;;) {
     const polled = performance.now();
+    asked = 0;
     try {
       const answer = await http.once('retrieve_future', { request_id: request.id }, deadline - polled);
       const failure = failureIn(request.name, answer);
@@ -156,12 +158,13 @@ async function retrieve<S extends z.ZodType>(
         isKind(error, 'busy', 'unreachable') ||
         (isKind(error, 'failed') && error.status >= 500 && serverErrors++ < SERVER_ERRORS);
       if (!again) throw named(request.name, error);
+      asked = error.waitMs ?? 0;
     }
     const now = performance.now();
     if (now >= deadline) throw new TinkerError('late', `${request.name}: no result within ${http.timing.total} s`);
     // A long poll that was held needs no pause.
     pause = now - polled > LONGEST_PAUSE_MS ? SHORTEST_PAUSE_MS : Math.min(pause * 1.5, LONGEST_PAUSE_MS);
-    await sleep(Math.min(pause, deadline - now), undefined, { signal: http.signal }).catch(() => {});
+    await sleep(Math.min(Math.max(pause, asked), deadline - now), undefined, { signal: http.signal }).catch(() => {});
   }
 }
 

@@ -26,6 +26,8 @@ export class TinkerError extends BackendError {
   /** HTTP status; 0 if there was no reply. */
   readonly status: number;
   readonly shape: ErrorShape | undefined;
+  /** The milliseconds that the server asks to wait before a retry. */
+  waitMs: number | undefined;
 
   constructor(kind: FailureKind, message: string, about: { status?: number; shape?: ErrorShape } = {}) {
     super(message);
