@@ -134,7 +134,7 @@ const WORD_FUNCTIONS =
 /** A function that is written together with its variable, as in sinx. */
 const GLUED_FUNCTIONS = /(?<![A-Za-z\\])(sin|cos|tan|cot|sec|csc|ln|log)(?=[xyz](?![A-Za-z]))/g;
 
-/** Raised and lowered digits and fractions of one character in LaTeX, and other forms of a character as the usual one. */
+/** Raised and lowered digits and fractions of one character in LaTeX, and other forms of a character as usual. */
 const inUsualCharacters = (text: string): string =>
   text
     .replace(/[¹²³⁰⁴-⁹⁺⁻ⁿ]+/g, (power) => (power.length > 1 ? `^{${power}}` : `^${power}`))
