@@ -80,7 +80,7 @@ export class RayRuns {
     const written: RunEvent[] = [];
     for (let attempt = 1, died = 0; ; attempt++) {
       const id = `${name}-${attempt}`;
-      const before = await this.#client.job(id);
+      const before = await this.#answered(() => this.#client.job(id), host);
       if (before?.status === 'FAILED' || before?.status === 'STOPPED') continue; // from an earlier study
       this.#active.add(id);
       if (before === undefined) await this.#submit(id, log, project, host.signal);
@@ -140,25 +140,39 @@ export class RayRuns {
   }
 
   /** Reads a job's log until the job ends. After an interruption, the job itself continues. */
-  async #follow(id: string, seen: JobLog, { signal, notify }: Host): Promise<RayJob> {
+  async #follow(id: string, seen: JobLog, host: Host): Promise<RayJob> {
+    for (;;) {
+      const { job, logs } = await this.#answered(() => this.#state(id), host);
+      const over = job.status !== 'PENDING' && job.status !== 'RUNNING';
+      if (logs !== undefined) seen.read(logs, over);
+      if (over) {
+        this.#active.delete(id);
+        return job;
+      }
+      await sleep(POLL_MS, undefined, { signal: host.signal }).catch(() => {});
+    }
+  }
+
+  /** @throws TrainingError if Ray does not know the job */
+  async #state(id: string): Promise<{ readonly job: RayJob; readonly logs: string | undefined }> {
+    const job = await this.#client.job(id);
+    if (job === undefined) throw new TrainingError(`Ray does not know the job ${id} any more`);
+    const logs = await this.#client.logs(id).catch((error: unknown) => {
+      // The log of a running job is read again, and the log of a job that failed may be gone with its node.
+      if (job.status === 'SUCCEEDED' || !(error instanceof BackendError)) throw error;
+      return undefined;
+    });
+    return { job, logs };
+  }
+
+  /** Asks Ray again while it does not answer, or answers with an error: for about a minute. */
+  async #answered<T>(ask: () => Promise<T>, { signal, notify }: Host): Promise<T> {
     for (let unanswered = 0; ; ) {
       signal.throwIfAborted();
       try {
-        const job = await this.#client.job(id);
-        if (job === undefined) throw new TrainingError(`Ray does not know the job ${id} any more`);
-        const logs = await this.#client.logs(id).catch((error: unknown) => {
-          // The log of a running job is read again, and the log of a job that failed may be gone with its node.
-          if (job.status === 'SUCCEEDED' || !(error instanceof BackendError)) throw error;
-          return undefined;
-        });
+        const answer = await ask();
         if (unanswered > 0) notify('Ray answers again');
-        unanswered = 0;
-        const over = job.status !== 'PENDING' && job.status !== 'RUNNING';
-        if (logs !== undefined) seen.read(logs, over);
-        if (over) {
-          this.#active.delete(id);
-          return job;
-        }
+        return answer;
       } catch (error) {
         if (error instanceof TrainingError || ++unanswered > UNANSWERED) throw error;
         if (unanswered === 1) notify(`Ray does not answer (${reasonOf(error)}); asking again`);
