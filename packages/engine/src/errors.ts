@@ -60,4 +60,3 @@ export {
   ownValue,
 } from './base/core/validation/objects.js';
 export { parseSpec } from './base/core/validation/parse-spec.js';
-export { serverUrl } from './base/core/validation/server-url.js';

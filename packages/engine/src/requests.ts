@@ -1,2 +1,3 @@
-/** Bodies of HTTP requests, read within limits; it needs nothing of Node. */
+/** Addresses and bodies of HTTP requests, checked and read within limits; it needs nothing of Node. */
 export { bodyBytes, bodyText, MOST_BYTES, parsedBody } from './base/core/request-body.js';
+export { serverUrl } from './base/core/validation/server-url.js';

@@ -106,7 +106,7 @@ describe('recordDemonstrations', () => {
   const root = temporaryRoot();
   it.each([
     ['a file that exists', 'there.jsonl', undefined, 'there.jsonl exists; demonstrations need a new file'],
-    ['a folder that does not exist', 'nowhere/new.jsonl', undefined, 'nowhere/new.jsonl cannot be written: ENOENT'],
+    ['a folder that cannot be made', 'there.jsonl/new.jsonl', undefined, 'there.jsonl/new.jsonl cannot be written: '],
     ['an episode file that does not exist', 'new.jsonl', 'none.jsonl', 'none.jsonl cannot be read: ENOENT'],
   ])('refuses %s', async (_, name, episodes, why) => {
     await writeFile(join(root, 'there.jsonl'), '');

@@ -88,7 +88,7 @@ export class TrackerServer {
       const answer = await this.#attempt(path, body);
       this.#answered = true;
       if (PASSING.includes(answer.status) && !once)
-        throw Object.assign(this.#refusal(answer), { waitMs: retryAfterMs(answer.headers, Date.now()) });
+        throw Object.assign(this.#refusal(answer), { waitMs: retryAfterMs(answer.headers) });
       return answer;
     };
     return pRetry(attempt, {

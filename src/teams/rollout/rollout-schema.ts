@@ -1,5 +1,5 @@
 /** The recipe's section `rollout`: where and how episodes are played. */
-import { serverUrl } from '@drmas/engine/errors';
+import { serverUrl } from '@drmas/engine/requests';
 import { z } from 'zod';
 
 export const rolloutSchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { serverUrl } from '../errors.js';
+import { serverUrl } from '../requests.js';
 
 /** Fields of a request that a recipe cannot set: the model, the conversation and the form of the reply. */
 const FIXED = ['model', 'messages', 'stream', 'n'];

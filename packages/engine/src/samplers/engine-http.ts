@@ -31,7 +31,7 @@ class Busy extends Error {
 
   constructor({ status, headers, text }: WebAnswer) {
     super(`status ${status}: ${excerpt(text(), 200)}`);
-    this.waitMs = retryAfterMs(headers, Date.now());
+    this.waitMs = retryAfterMs(headers);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The recipe's settings of sampling engines by other projects: vLLM and SGLang. */
 import { z } from 'zod';
 import { serverKey } from '../backends/server-access.js';
-import { serverUrl } from '../errors.js';
+import { serverUrl } from '../requests.js';
 
 const count = z.int().min(1);
 

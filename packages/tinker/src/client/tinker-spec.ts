@@ -1,5 +1,5 @@
 import { serverKey } from '@drmas/engine/endpoints';
-import { serverUrl } from '@drmas/engine/errors';
+import { serverUrl } from '@drmas/engine/requests';
 import { z } from 'zod';
 import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
 

@@ -1,7 +1,8 @@
-import { ArgumentError, serverUrl } from '@drmas/engine/errors';
+import { ArgumentError } from '@drmas/engine/errors';
 import { Secret } from '@drmas/engine/host';
 import { loadPolicy } from '@drmas/engine/node';
 import { packageVersion } from '@drmas/engine/platform';
+import { serverUrl } from '@drmas/engine/requests';
 import { PROFILE_NAMES, type RefereeFinding, type RefereeReport, referee, refereeCases } from '@drmas/tinker';
 import { interruptedForGood, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';

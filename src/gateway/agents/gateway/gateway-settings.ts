@@ -1,4 +1,4 @@
-import { serverUrl } from '@drmas/engine/errors';
+import { serverUrl } from '@drmas/engine/requests';
 import { z } from 'zod';
 
 export const gatewaySchema = z.strictObject({

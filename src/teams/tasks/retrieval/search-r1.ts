@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ArgumentError, issuesText, messageOf, serverUrl } from '@drmas/engine/errors';
+import { ArgumentError, issuesText, messageOf } from '@drmas/engine/errors';
 import { excerpt, unlessAborted, waitMs } from '@drmas/engine/host';
 import { webRequest } from '@drmas/engine/platform';
+import { serverUrl } from '@drmas/engine/requests';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { cached } from './cached.js';

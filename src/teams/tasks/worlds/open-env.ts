@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fitsSchema, issuesText, reasonOf, serverUrl, TaskError, WorldError } from '@drmas/engine/errors';
+import { fitsSchema, issuesText, reasonOf, TaskError, WorldError } from '@drmas/engine/errors';
 import { excerpt, onAbort, Secret, unlessAborted } from '@drmas/engine/host';
 import type { JsonSchema, Split, TaskSource } from '@drmas/engine/nouns';
 import { webRequest } from '@drmas/engine/platform';
+import { serverUrl } from '@drmas/engine/requests';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { checkedOptions } from '../checked-options.js';

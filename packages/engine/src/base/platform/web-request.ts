@@ -146,11 +146,11 @@ export async function bytesOf(response: Response, most: number): Promise<Uint8Ar
 export const LONGEST_RETRY_AFTER_MS = 120_000;
 
 /**
- * The milliseconds that a server asks its clients to wait, at least 1 and at most the longest wait. Undefined if it asks
- * for no wait, or for one that cannot be read.
+ * The milliseconds that a server asks its clients to wait, at least 1 and at most the longest wait. Undefined if it
+ * asks for no wait, or for one that cannot be read.
  * @param now The time in milliseconds since 1970, for a server that answers with a date
  */
-export function retryAfterMs(headers: Headers, now: number): number | undefined {
+export function retryAfterMs(headers: Headers, now = Date.now()): number | undefined {
   const text = headers.get('retry-after') ?? '';
   const seconds = Number.parseFloat(text);
   const asked = Number.parseFloat(headers.get('retry-after-ms') ?? '');

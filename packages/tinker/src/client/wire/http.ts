@@ -75,7 +75,7 @@ export class Http {
     const answer = parse(text);
     if (!response.ok) {
       const failure = failureOf(path, response.status, answer ?? text);
-      failure.waitMs = retryAfterMs(response.headers, Date.now());
+      failure.waitMs = retryAfterMs(response.headers);
       throw failure;
     }
     if (answer === undefined)
