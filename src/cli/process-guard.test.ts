@@ -54,7 +54,7 @@ it('the process ends when all is written, with the exit code of the command', as
   deliver();
   await over;
   expect(exit.mock.calls).toEqual([[3]]);
-  // What is lost is known when all was tried.
+  // The losses are known when all was tried.
   const full = new Writable({ write: (_chunk, _encoding, done) => setImmediate(done, new Error('full')) });
   let lost = false;
   full.on('error', () => {

@@ -72,7 +72,7 @@ const elsewhere = new RegExp(
     'maxTokens|candidates|TimeoutMs|Retries',
   ].join('|'),
 );
-/** Settings without which others are refused: a setting's pattern, and what is added to it. */
+/** Settings without which others are refused: a pattern of the setting, and the settings that are added. */
 const company: readonly (readonly [RegExp, string, string])[] = [
   [/^(policies\.\w+\.kl)\./, '$1.coefficient', '0.3'],
   [/^(policies\.\w+\.kl\.controller)\.type=adaptive/, '$1.target', '0.1'],

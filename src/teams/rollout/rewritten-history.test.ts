@@ -205,22 +205,22 @@ describe.each([
 });
 
 describe('a reply that another agent reads', () => {
+  const team = defineTeam({
+    task: z.unknown(),
+    agents: { boss: agent(), helper: agent() },
+    play: async ({ agents: { boss, helper } }) => {
+      const reply = await boss('Who is there?');
+      await helper([system('Help.'), user('Who is there?'), assistant(reply), user('And now?')]);
+    },
+    reward: () => 1,
+  }) as unknown as Team;
+  const request = { team, task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 } as const;
+
   it('is read with the ids that were sampled, and that agent does not learn from it', async () => {
     const tokenizer = bytesTokenizer();
-    const team = defineTeam({
-      task: z.unknown(),
-      agents: { boss: agent(), helper: agent() },
-      play: async ({ agents: { boss, helper } }) => {
-        const reply = await boss('Who is there?');
-        await helper([system('Help.'), user('Who is there?'), assistant(reply), user('And now?')]);
-      },
-      reward: () => 1,
-    }) as unknown as Team;
     const marker = tokenizer.vocabSize - 1; // what it is called as a text has other ids
     const written = [marker, ...tokenizer.encode('me'), ...tokenizer.stopTokens];
     const sampler = scriptedSampler(({ policy }) => (policy === 'boss' ? written : 'fine'), tokenizer);
-    const task = { id: 't', data: {} };
-    const request = { team, task, sample: 0, phase: 'training', step: 1 } as const;
     const { turns, failure } = await playEpisode(scriptedContext(team, sampler), request);
     expect(failure).toBeUndefined();
     const [spoken, heard] = turns as [Turn, Turn];
@@ -243,20 +243,10 @@ describe('a reply that another agent reads', () => {
         ...begun,
       ];
       const tokenizer = { ...bytes, chat };
-      const team = defineTeam({
-        task: z.unknown(),
-        agents: { boss: agent(), helper: agent() },
-        play: async ({ agents: { boss, helper } }) => {
-          const reply = await boss('Who is there?');
-          await helper([system('Help.'), user('Who is there?'), assistant(reply), user('And now?')]);
-        },
-        reward: () => 1,
-      }) as unknown as Team;
       const sampler = scriptedSampler(
         ({ policy }) => (policy === 'boss' ? 'Hm</think>me' : 'so</think>fine'),
         tokenizer,
       );
-      const request = { team, task: { id: 't', data: {} }, sample: 0, phase: 'training', step: 1 } as const;
       const { turns } = await playEpisode(scriptedContext(team, sampler), request);
       const heard = tokenizer.decode(turns[1]?.prompt ?? []);
       expect(heard.split('<think>\n')).toHaveLength(3);

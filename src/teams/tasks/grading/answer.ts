@@ -231,7 +231,7 @@ function enclosed(text: string, open: string, close: string): string | undefined
   return inner.includes(open) ? undefined : inner;
 }
 
-/** What a set in plain text holds: braces around a comma that are no argument. */
+/** The inside of a set in plain text: braces around a comma that are no argument. */
 const plainSet = (text: string): string | undefined => /^\{([^{}]*,[^{}]*)\}$/.exec(text)?.[1];
 
 /** Splits at each `separator` outside all brackets; parts are trimmed. */

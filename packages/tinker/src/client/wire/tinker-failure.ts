@@ -4,9 +4,8 @@ import { BackendError } from '@drmas/engine/errors';
  * `busy`: try again later (408, 429, 503). `unreachable`: no answer of the server itself, and it is unknown whether the
  * request arrived (a proxy's 502 and 504, too). `late`: no result within the total deadline. `lost`: the session,
  * model, sampler or future no longer exists. `refused`: the request was wrong. `failed`: the server failed while it
- * computed.
- * `malformed`: the answer has another shape than expected, or numbers in it are missing. `fate-unknown`: an update may
- * or may not have happened, and a second request could do it twice.
+ * computed. `malformed`: the answer has another shape than expected, or numbers in it are missing. `fate-unknown`: an
+ * update may or may not have happened, and a second request could do it twice.
  */
 export type FailureKind =
   | 'busy'
