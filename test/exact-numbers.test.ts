@@ -44,7 +44,7 @@ const bare = (text: string) => text.replaceAll(/\s/g, '');
 
 const tokenizer = miniTokenizer();
 
-/** What a server of an agent in Qwen3's format prompts, and what it sends, for a body of JSON. */
+/** The prompt that a server of an agent in Qwen3's format makes of a body of JSON, and its answer. */
 async function served(route: string, body: string, reply: string) {
   const prompts: string[] = [];
   const sampler = scriptedSampler(({ prompt }) => {

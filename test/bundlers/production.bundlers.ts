@@ -46,7 +46,7 @@ const program = (name: string) => join(folder, 'node_modules/.bin', name);
 
 const ANSWER = `import { loadPolicy, trainable, trainedAgents } from 'drmas/serve';
 
-// What a model answers: as tokens, and as text through AI SDK's interface.
+// A model's answer: as tokens, and as text through AI SDK's interface.
 export async function answer(directory) {
   const policy = await loadPolicy(directory, { threads: 1 });
   const prompt = policy.tokenizer.encode('12 + 7 = ');

@@ -11,7 +11,7 @@ import { importTraces } from '../../src/runs/traces/import-traces.js';
 
 /** Digits that JavaScript's numbers do not keep. */
 export const ARGUMENTS = '{"fruit":"fig","id":2512292042121000001,"weight":1.0}';
-/** What is left of them in the history of tracers that write parsed arguments anew. */
+/** The same arguments in the history of tracers that write parsed arguments anew. */
 const ROUNDED = '{"fruit":"fig","id":2512292042121000000,"weight":1}';
 
 const parameters = {
@@ -110,7 +110,7 @@ export function repeatable(rows: readonly object[], ids: readonly unknown[]): st
     .join('');
 }
 
-/** What differs between tracers in the demonstrations of the calls. */
+/** The differences between tracers in the demonstrations of the calls. */
 export interface Traced {
   /** Whether the tracer writes the arguments of a call in the history, or of each call, anew. */
   readonly rounds?: 'history' | 'all';

@@ -35,7 +35,7 @@ export type Program = (question: string) => Promise<Trip>;
 
 const cityIn = (text: string) => Object.keys(WEATHER).find((city) => text.includes(city)) ?? '';
 
-/** What the hosted model says: a call of the tool as an object, else a text. */
+/** The hosted model's answer: a call of the tool as an object, else a text. */
 export function hostedAnswer(prompt: readonly { readonly content: unknown }[], isJson: boolean): string | Trip {
   const last = JSON.stringify(prompt.at(-1)?.content);
   const weather = Object.keys(PACKED).find((each) => last.includes(`"${each}"`));

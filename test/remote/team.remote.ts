@@ -112,7 +112,7 @@ describe.skipIf('unavailable' in remote)('a team on a real server', () => {
         second.url,
       ];
       const { code, err } = await drmas(words);
-      // What is sent where is said before it is sent, and nothing else is.
+      // The program says what it will send where before it sends it, and sends nothing else.
       expect({ code, err }).toEqual({ code: 0, err: `${second.url} is asked for the weights, with no key\n` });
     } finally {
       await second.stop();

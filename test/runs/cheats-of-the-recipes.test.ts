@@ -19,7 +19,7 @@ import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import type { Team } from '../../src/teams/index.js';
 import { inProcessExecutor } from '../../src/teams/rollout.js';
 
-/** What an agent reads, and the randomness of its answers. */
+/** The messages that an agent reads, and the randomness of its answers. */
 interface Read {
   /** The texts of the conversation without the system prompt, from the first to the last. */
   readonly texts: readonly [string, ...string[]];
@@ -328,7 +328,7 @@ describe('the reward of a shipped recipe', () => {
     }
     const reachedBy = (agent: string) => reached.filter((each) => each.startsWith(`${agent}: `));
     expect(agents.filter((agent) => !Object.hasOwn(notNeeded, agent)).flatMap(reachedBy)).toEqual([]);
-    // What the page gives up is really not needed, and the page says so.
+    // The team does not need the part that the page gives up, and the page says so.
     for (const [agent, sentence] of Object.entries(notNeeded)) {
       expect(reachedBy(agent)).not.toEqual([]);
       expect(page.includes(sentence), `the page says: ${sentence}`).toBe(true);

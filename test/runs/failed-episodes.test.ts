@@ -124,7 +124,7 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
   // The means of the step are over all that was played, without those whose reward alone is missing.
   const judged = all.filter((episode) => !isUnscored(episode));
   const meanOf = (of: (episode: Episode) => number) => mean(judged.map(of));
-  // What could not be measured is absent, and no 0.
+  // A number that could not be measured is absent, and no 0.
   for (const name of ['reward', 'success'] as const) expect(name in event, name).toBe(judged.length > 0);
   if (event.reward !== undefined)
     expect(event.reward.mean).toBeCloseTo(

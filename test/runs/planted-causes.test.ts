@@ -35,7 +35,7 @@ interface Played {
   readonly two?: unknown;
 }
 
-/** What a case changes about a run that learns. */
+/** A case's changes to a run that learns. */
 interface Planted {
   readonly play?: (ask: Ask, question: string, chance: number) => Promise<Played>;
   readonly reward?: (right: Letter, played: Played) => Reward;

@@ -72,7 +72,7 @@ const withCritic = { model: letters, optimizer: { type: 'sgd', learningRate: 0.5
 const policiesFor = (overrides: readonly string[]) =>
   overrides.includes('advantage.type=gae') ? { policies: { first: withCritic, second: withCritic } } : {};
 
-/** What the policies sampled and with which log-probs, in each step: it shows what the steps before taught. */
+/** The samples of the policies with their log-probs, by step: they show the lessons of the steps before. */
 async function learntBy(overrides: readonly string[]): Promise<string> {
   const training = { steps: 4, tasksPerStep: 2, groupSize: 4 };
   const steps = await learnSteps(choiceRecipe({ training, ...policiesFor(overrides) }, overrides));

@@ -111,7 +111,7 @@ const all = wordSettings({ first: 'first', second: 'second' });
 const nameOf = ({ path, chosen }: Setting) => [path, ...chosen].join(' ');
 const tried = all.filter((setting) => !elsewhere.some(([pattern]) => pattern.test(nameOf(setting))));
 
-/** What the policies sampled and with which log-probs, in each step: it shows what the steps before taught. */
+/** The samples of the policies with their log-probs, by step: they show the lessons of the steps before. */
 async function learntBy(name: string, overrides: readonly string[]): Promise<string> {
   const policy = { model: decoder, optimizer: { type: 'sgd', learningRate: 1 }, clipNorm: 0 };
   const policies = { first: policy, second: policy };

@@ -18,7 +18,7 @@ const environment = await pythonEnvironment({
 const available = !('unavailable' in environment);
 if (!available) console.log(`SKIPPED: schemas beside Python's jsonschema, because ${environment.unavailable}`);
 
-/** What jsonschema says of each pair; null if it fails. */
+/** The verdict of jsonschema about each pair; null if it fails. */
 function judged(pairs: readonly Pair[]): (boolean | null)[] {
   const input = pairs.map(({ schema, value }) => `[${schema},${JSON.stringify(value)}]\n`).join('');
   const script = fileURLToPath(new URL('judge.py', import.meta.url));

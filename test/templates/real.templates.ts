@@ -69,7 +69,7 @@ function templates(): { readonly name: string; readonly source: string }[] {
 
 const TOKENS = { bos_token: '<s>', eos_token: '</s>', pad_token: '<pad>', unk_token: '<unk>' };
 
-/** What transformers renders of each template and conversation; null: it refuses it. */
+/** The text of transformers for each template and conversation; null: it refuses it. */
 function theirs(sources: readonly string[], conversations: readonly Conversation[]): (string | null)[] {
   const lines = sources.flatMap((source) =>
     conversations.map(({ messages, tools, isThinking }) => {

@@ -122,7 +122,7 @@ describe.skipIf(unavailable !== undefined)('a tokenizer.json', () => {
     const answers = ask<string[][] | null>(sources.map((pattern) => ({ pattern, texts })));
     const ours = sources.map((source) => attempt(() => texts.map((text) => isolated(new Pattern(source), text))));
     const rows = sources.map((source, i) => ({ source, ours: ours[i], theirs: answers[i] ?? undefined }));
-    // What only one of the two accepts is refused by name, or refused by Oniguruma: no text is cut otherwise.
+    // A file that only one of the two accepts is refused by name, or by Oniguruma: no text is cut otherwise.
     const both = rows.filter(({ ours, theirs }) => ours !== undefined && theirs !== undefined);
     expect(both.filter(({ ours, theirs }) => JSON.stringify(ours) !== JSON.stringify(theirs)).slice(0, 5)).toEqual([]);
     expect(both.length).toBeGreaterThan(PATTERNS / 2);

@@ -1,4 +1,4 @@
-/** What an estimator declares about penalties and a KL in the reward, against what it computes. */
+/** An estimator's declarations about penalties and a KL in the reward, beside its numbers. */
 
 import type { TurnRecord } from '@drmas/engine/nouns';
 import fc from 'fast-check';

@@ -161,7 +161,7 @@ it('names chance only where an agent that learns had its chance measured', () =>
   expect(howToMove([])).not.toMatch(/chance:/);
 });
 
-/** What may hold a policy: its settings and its last event, and the advice. */
+/** The facts that may hold a policy back: its settings and its last event, and the advice. */
 const HELD = {
   'a KL penalty': [{ klCoefficient: 300 }, {}, /KL penalty/],
   'an entropy bonus': [{}, { entropyCoefficient: 50 }, /entropy bonus/],

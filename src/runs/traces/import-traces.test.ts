@@ -31,7 +31,7 @@ beforeEach(async () => {
   await mkdir(folder);
 });
 
-/** What an import writes, with the rows of its files. */
+/** The result of an import, with the rows of its files. */
 async function readTraces(path: string, options: ImportOptions = {}) {
   const out = join(folder, `out-${count++}`);
   const traces = await importTraces(path, options, out);

@@ -44,7 +44,7 @@ async function answered(agentModel: AgentModel, stop: readonly string[]) {
   return { streamed, answer };
 }
 
-/** What should be written: the first token behind which the text has a stop text ends the answer before it. */
+/** The text to be written: the first token behind which the text has a stop text ends the answer before it. */
 function expected(bytes: readonly number[], stop: readonly string[]) {
   const texts = stop.filter((text) => text !== '');
   for (let length = 1; length <= bytes.length; length++) {

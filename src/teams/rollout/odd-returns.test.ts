@@ -1,4 +1,4 @@
-/** What a team's functions may return by mistake: each odd value at each place is refused there, or has no effect. */
+/** Odd values that a team's functions may return by mistake: each is refused at its place, or has no effect. */
 
 import type { Episode } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';

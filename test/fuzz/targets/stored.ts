@@ -1,4 +1,4 @@
-/** What studies, checkpoints and imports keep on disk, and the traces and schemas of other programs. */
+/** The files of studies, checkpoints and imports, and the traces and schemas of other programs. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

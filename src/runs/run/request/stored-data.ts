@@ -1,5 +1,5 @@
 /**
- * What the data of a run may make this machine do. People exchange runs, so an address, a folder or a program that
+ * The acts that a run's data may cause on this machine. People exchange runs, so an address, a folder or a program that
  * only the data names is used if this user has named it too: on a command line, in a recipe file, or as allowed.
  */
 import { appendFile, mkdir, readFile, realpath } from 'node:fs/promises';

@@ -64,7 +64,7 @@ export interface Inspection {
   readonly notices: readonly string[];
 }
 
-/** What a recipe tells of the rewards in its run's episodes. @param resolved The recipe that the run has stored */
+/** A recipe's settings about the rewards in its run's episodes. @param resolved The recipe that the run has stored */
 export function storedRules({ agents, training }: Readonly<Record<string, unknown>>): RewardRules {
   const number = (value: unknown) => (typeof value === 'number' ? value : 0);
   const priced = Object.entries(isObject(agents) ? agents : {}).map(([agent, settings]) => {

@@ -60,7 +60,7 @@ export interface Fields {
   readonly advantage?: string;
 }
 
-/** What a recipe tells of the rewards in its run's episodes. */
+/** A recipe's settings about the rewards in its run's episodes. */
 export interface RewardRules {
   readonly costOf: CostOfCalls;
   readonly failedEpisodes: FailureRule;

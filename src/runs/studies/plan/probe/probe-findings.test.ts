@@ -16,7 +16,7 @@ interface Sample {
   readonly text?: string;
   readonly failed?: boolean | FailureReason;
   readonly agentReward?: number;
-  /** What was taken off the reward for calls. */
+  /** The costs of calls, taken off the reward. */
   readonly cost?: number;
 }
 
