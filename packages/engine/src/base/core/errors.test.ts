@@ -9,6 +9,11 @@ describe('the message of a thrown value', () => {
   };
   it.each<[string, unknown, string]>([
     ['an error', new TypeError('no such field'), 'no such field'],
+    [
+      'an error of several addresses',
+      new AggregateError([new Error('no ::1'), new Error('no 127.0.0.1')]),
+      'no ::1, no 127.0.0.1',
+    ],
     ['a text', 'slow down', 'slow down'],
     ['null', null, 'null'],
     ['an object with a message', { code: 429, message: 'slow down' }, 'slow down'],

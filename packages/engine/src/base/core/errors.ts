@@ -277,7 +277,7 @@ const TELLING = ['name', 'code', 'status', 'statusCode', 'type', 'error', 'detai
 /** The message of any thrown value, even of one that cannot be read. */
 export function messageOf(error: unknown): string {
   try {
-    if (error instanceof Error) return String(error.message);
+    if (error instanceof Error) return String(error.message) || partsOf(error);
     const text = String(error);
     if (typeof error !== 'object' || error === null || !/^\[object \w+\]$/.test(text)) return text;
     // Clients throw plain objects, whose text would be [object Object].
@@ -290,6 +290,12 @@ export function messageOf(error: unknown): string {
   } catch {
     return 'the thrown value cannot be read';
   }
+}
+
+/** The messages of an error without one of its own: Node so reports that none of a host's addresses answers. */
+function partsOf(error: Error): string {
+  const errors: unknown = 'errors' in error ? error.errors : [];
+  return [...new Set(Array.isArray(errors) ? errors.map(messageOf) : [])].join(', ');
 }
 
 /** The most fields of a thrown object that a message names. */
