@@ -21,6 +21,7 @@ export {
 } from './base/platform/node-files.js';
 export { nodeHost } from './base/platform/node-host.js';
 export { packageVersion } from './base/platform/package-version.js';
+export { patientFetch, soundFetch, tlsFault } from './base/platform/patient-fetch.js';
 export { accessBy, type Guard, guardOf } from './base/platform/servers/guards.js';
 export { type GuardedApp, listen } from './base/platform/servers/listen.js';
 export { chosenToken, isEqual, isLoopback, newToken } from './base/platform/servers/token.js';
@@ -31,7 +32,6 @@ export {
   askedWait,
   bytesOf,
   LONGEST_RETRY_AFTER_MS,
-  patientFetch,
   retryAfterMs,
   type WebAnswer,
   webRequest,

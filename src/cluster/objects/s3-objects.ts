@@ -2,8 +2,11 @@
 
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
+import { globalAgent as httpAgent } from 'node:http';
+import { globalAgent as httpsAgent } from 'node:https';
 import type { CompletedPart, S3Client } from '@aws-sdk/client-s3';
 import { RecipeError, reasonOf, StoreError } from '@drmas/engine/errors';
+import { tlsFault } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import type { ObjectStore } from './object-store.js';
 
@@ -65,6 +68,7 @@ export class S3Objects implements ObjectStore {
     this.#client = new s3.S3Client({
       ...(region === undefined ? {} : { region }),
       ...(endpoint ? { endpoint, forcePathStyle: true } : {}),
+      requestHandler: { httpAgent, httpsAgent }, // Node's own, with the proxy that it uses
       maxAttempts: 1, // this class repeats requests, with new streams
       requestChecksumCalculation: 'WHEN_REQUIRED', // many other servers do not know AWS's newer checksums
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -268,6 +272,8 @@ function s3Failure(error: unknown, bucket: string): S3Failure {
   if (UNKNOWN_KEYS.has(name)) return final('denied', `S3 rejects the credentials (${name})`);
   if (name === 'AccessDenied' || status === 403)
     return final('denied', `these credentials have no permission for the request (${name})`);
+  const untrusted = tlsFault(error);
+  if (untrusted !== undefined) return final('unreachable', untrusted);
   const message = `${name}: ${reasonOf(error)}${status === undefined ? '' : ` (${status})`}`;
   const mayPass = status === undefined || status >= 500 || status === TOO_MANY || BUSY.has(name);
   return { reason: 'unreachable', message, mayPass };

@@ -295,6 +295,7 @@ function askRun<P extends WorkerRequestPath>(
   const body = packed(ask);
   const within = () => (path === 'call' ? signal : AbortSignal.any([signal, AbortSignal.timeout(limits.ms)]));
   const lost = (error: unknown): never => {
+    if (error instanceof AnswerError) throw new AbortError(new RefusedError(`the run at ${url}: ${error.message}`));
     throw new UnansweredError(`the run at ${url} does not answer: ${reasonOf(error)}`);
   };
   const once = async () => {
@@ -305,11 +306,7 @@ function askRun<P extends WorkerRequestPath>(
       body,
       signal: within(),
     }).catch(lost);
-    const read = (most: number) =>
-      bytesOf(response, most).catch((error: unknown) => {
-        if (error instanceof AnswerError) throw new AbortError(new RefusedError(`the run at ${url}: ${error.message}`));
-        return lost(error);
-      });
+    const read = (most: number) => bytesOf(response, most).catch(lost);
     if (response.ok) return unpacked(await read(limits.bytes)) as WorkerRequests[P]['answer'];
     const refusal = jsonValue(new TextDecoder().decode(await read(REFUSAL_BYTES)));
     if (refusal === undefined) lost('its answer is no JSON');

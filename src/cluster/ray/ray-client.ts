@@ -1,7 +1,8 @@
 /** Ray's Jobs API over HTTP, at the address of the head's dashboard (port 8265). It needs no key. */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { BackendError, RunError, reasonOf } from '@drmas/engine/errors';
+import { AnswerError, BackendError, RunError, reasonOf } from '@drmas/engine/errors';
+import { tlsFault } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 
@@ -122,7 +123,10 @@ export class RayClient {
         response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }));
       });
       outgoing.on('timeout', () => outgoing.destroy(new Error(`no answer within ${REQUEST_MS / 1000} s`)));
-      outgoing.on('error', reject);
+      outgoing.on('error', (error) => {
+        const fault = tlsFault(error);
+        reject(fault === undefined ? error : new AnswerError('untrusted', fault));
+      });
       outgoing.end(body);
     });
   }

@@ -11,7 +11,7 @@ import { retryAfterMs, webRequest } from '../platform.js';
 import type { EndpointSpec } from './endpoint-spec.js';
 import { requestLine } from './request-line.js';
 
-/** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved. */
+/** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved or is not trusted. */
 const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 
 /** The longest reply. Far longer than the reply of a model in one turn. */
@@ -94,7 +94,7 @@ function guarded(secret: Secret): typeof fetch {
     } catch (error) {
       if (!(error instanceof AnswerError)) throw error;
       const { reason, message } = error;
-      const refusal = { status: reason === 'redirect' ? 308 : 413, headers: { 'x-should-retry': 'false' } };
+      const refusal = { status: reason === 'too-long' ? 413 : 308, headers: { 'x-should-retry': 'false' } };
       return Response.json({ error: { message } }, refusal);
     }
   };

@@ -1,8 +1,8 @@
 /** Requests to a hub: a revision's commit, its files, and their bytes. */
 import { datasetInfo, downloadFile, type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
-import { HubError, messageOf } from '../errors.js';
+import { HubError, messageOf, reasonOf } from '../errors.js';
 import { Secret } from '../host.js';
-import { bytesOf } from '../platform.js';
+import { bytesOf, soundFetch } from '../platform.js';
 import { COMMIT } from './model-cache.js';
 import { formatModelId, type ModelId } from './model-id.js';
 
@@ -53,7 +53,7 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
     const headers = new Headers(init?.headers);
     const trusted = token.reveal() !== '' && url.origin === new URL(hubUrl).origin;
     if (trusted) headers.set('authorization', `Bearer ${token.reveal()}`);
-    const response = await fetch(url, { ...init, headers, signal }).catch((error: unknown) => {
+    const response = await soundFetch(url, { ...init, headers, signal }).catch((error: unknown) => {
       signal.throwIfAborted();
       throw unreachable(hubUrl, error);
     });
@@ -141,9 +141,7 @@ const isInside = (path: string): boolean =>
   !/[\\\0]|^[A-Za-z]:/.test(path) && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
 
 function unreachable(hubUrl: string, error: unknown): HubError {
-  // The message of fetch is "fetch failed"; the reason is its cause.
-  const reason = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : messageOf(error);
-  return new HubError('unreachable', `${hubUrl} cannot be reached: ${reason}`);
+  return new HubError('unreachable', `${hubUrl} cannot be reached: ${reasonOf(error)}`);
 }
 
 function refused(id: ModelId, hubUrl: string, { status, headers }: Response, token: Secret): HubError {

@@ -6,6 +6,7 @@ import { AnswerError } from '../core/errors.js';
 import { byteText } from '../core/format.js';
 import type { Secret } from '../core/secret.js';
 import { onAbort, unlessAborted } from './on-abort.js';
+import { patientFetch } from './patient-fetch.js';
 
 export interface WebRequest {
   /** GET by default. */
@@ -41,8 +42,8 @@ const MOST_HOPS = 5;
 /**
  * Sends a request. It follows a redirect only within the same origin (scheme, host and port), and only if method and
  * body stay the same: a key or a prompt reaches no server that the caller did not name.
- * @throws AnswerError for a redirect that is not followed, and for an answer that is too long; the signal's reason; a
- *   DOMException `TimeoutError`; the errors of `fetch`
+ * @throws AnswerError for a redirect that is not followed, for an answer that is too long, and for a server whose TLS is
+ *   refused; the signal's reason; a DOMException `TimeoutError`; the errors of `fetch`
  */
 export async function webRequest(url: string, request: WebRequest): Promise<WebAnswer> {
   const { signal, timeoutMs } = request;
@@ -93,33 +94,6 @@ async function answerTo(url: string, request: WebRequest): Promise<WebAnswer> {
     if (hops === MOST_HOPS) throw refuse(`${status}: the server redirected a request more than ${MOST_HOPS} times`);
     address = target;
   }
-}
-
-/** A dispatcher of undici, the library behind Node's `fetch`, as far as it is used here. */
-interface Dispatcher {
-  dispatch(options: object, handler: unknown): boolean;
-}
-
-/** Where undici keeps the dispatcher of the process: under its newer interface, else under the older one. */
-const DISPATCHERS = ['undici.globalDispatcher.2', 'undici.globalDispatcher.1'].map((name) => Symbol.for(name));
-
-/** The dispatcher of the process, whose proxy and certificates stay, without time limits of its own. */
-const patient: Dispatcher = {
-  dispatch(options, handler) {
-    const kept = globalThis as unknown as Readonly<Record<symbol, Dispatcher | undefined>>;
-    const [dispatcher] = DISPATCHERS.flatMap((place) => kept[place] ?? []);
-    if (dispatcher === undefined) throw new TypeError('this version of Node keeps no dispatcher for fetch');
-    return dispatcher.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler);
-  },
-};
-
-/**
- * `fetch` that waits until its signal fires. Node's own gives up after 300 s without the head of an answer, or without
- * a further piece of its body: a model may need longer, and a deadline that a user sets may be longer.
- */
-export function patientFetch(address: string | URL, init: RequestInit & { signal: AbortSignal }): Promise<Response> {
-  const patiently = { ...init, dispatcher: patient }; // other runtimes ignore it
-  return fetch(address, patiently as RequestInit);
 }
 
 function targetOf(location: string | null, from: URL): URL | undefined {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { AnswerError, messageOf } from '@drmas/engine/errors';
+import { AnswerError, reasonOf } from '@drmas/engine/errors';
 import type { Secret } from '@drmas/engine/host';
 import { askedWait, retryAfterMs, type WebAnswer, webRequest } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
@@ -104,13 +104,13 @@ export class Http {
     } catch (error) {
       this.#throwIfClosed();
       if (error instanceof AnswerError) {
-        const kind = error.reason === 'redirect' ? 'refused' : 'malformed';
+        const kind = error.reason === 'too-long' ? 'malformed' : 'refused';
         throw new TinkerError(kind, `${path}: ${error.message}`);
       }
       const { code } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: string };
       // The connection was refused, so the request did not arrive and can be sent again.
       const kind = code === 'ECONNREFUSED' ? 'busy' : 'unreachable';
-      throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${code ?? messageOf(error)})`);
+      throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${reasonOf(error)})`);
     }
   }
 
