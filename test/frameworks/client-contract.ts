@@ -151,5 +151,28 @@ export function clientContract(client: string, call: Call): void {
       expect([outcome, ended]).toEqual(['kept', true]);
       expect(turns.map(({ text }) => text)).toEqual(['kept']);
     });
+
+    it.each([false, true])('tells of a call that was given up as it does over HTTP (streamed: %s)', async (stream) => {
+      gateway = await openGateway(gatewaySchema.parse({}), { maxTurns: 16, warn: () => {} });
+      const tellsOf = async (connect: (context: Context) => Connection) => {
+        const controller = new AbortController();
+        const { outcome } = await played(
+          async (context) => {
+            const error = await call(connect(context), { stream, signal: controller.signal }).catch((e: Error) => e);
+            await call(connect(context), { stream });
+            return String(error);
+          },
+          ({ index, signal }) => {
+            if (index > 0) return 'kept';
+            setImmediate(() => controller.abort());
+            return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+          },
+        );
+        return outcome;
+      };
+      const told = await tellsOf(inProcess);
+      expect(told).toMatch(/Error/);
+      expect(told).toBe(await tellsOf(overHttp));
+    });
   });
 }

@@ -311,6 +311,30 @@ describe('a stream', () => {
   });
 });
 
+describe('boundFetch', () => {
+  it('rejects with the reason of its signal, before a call and during one, and no turn is kept', async () => {
+    const before = AbortSignal.abort(new Error('never'));
+    const stop = new AbortController();
+    const body = JSON.stringify({ model: 'solver', messages: [{ role: 'user', content: 'x' }] });
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { solver: agent() },
+      async play() {
+        for (const signal of [before, stop.signal])
+          await expect(
+            boundFetch('http://drmas/v1/chat/completions', { method: 'POST', body, signal }),
+          ).rejects.toThrow(/never|enough/);
+      },
+      reward: () => 0,
+    });
+    const { turns } = await playScripted(team, {}, ({ signal }) => {
+      stop.abort(new Error('enough'));
+      return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    });
+    expect(turns).toEqual([]);
+  });
+});
+
 describe('an agent that the team does not have', () => {
   it('is an error that lists those it has', async () => {
     const [model] = await played(async (prompt) => (await generateText({ model: trainable('judge'), prompt })).text, 1);

@@ -1,6 +1,7 @@
 /** Agents for clients of OpenAI's API in this process: the app of the gateway, called without a socket. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnattributedCallError } from '@drmas/engine/errors';
+import { unlessAborted } from '@drmas/engine/host';
 import { modelApp } from '../dialects/model-app.js';
 import { type AgentAdapter, callsOfCaller, type EpisodeCalls } from './attribution.js';
 import { promptTokens } from './gateway/prompt-tokens.js';
@@ -59,7 +60,8 @@ function callsHere(): EpisodeCalls {
 /**
  * A `fetch` for clients of OpenAI's API that are made before any episode, such as the clients of a graph that is
  * compiled once. It finds the episode at the time of the call, and the model that a request names is the agent. Errors
- * become replies with status 400 or 404, which clients do not retry.
+ * become replies with status 400 or 404, which clients do not retry. If the request's signal fires, it rejects with the
+ * signal's reason, as `fetch` does.
  *
  * @example
  * ```ts
@@ -69,7 +71,11 @@ function callsHere(): EpisodeCalls {
  * const client = new OpenAI({ baseURL: 'http://drmas/v1', apiKey: 'drmas', fetch: boundFetch });
  * ```
  */
-export const boundFetch: typeof fetch = async (input, init) => app.fetch(new Request(input, init));
+export const boundFetch: typeof fetch = async (input, init) => {
+  const request = new Request(input, init);
+  request.signal.throwIfAborted();
+  return unlessAborted(Promise.resolve(app.fetch(request)), request.signal);
+};
 
 function connectionTo(calls: EpisodeCalls, agent?: string): OpenAIConnection {
   return {
