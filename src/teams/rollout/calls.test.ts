@@ -34,8 +34,8 @@ describe('the step that a call belongs to', () => {
   });
 
   it.each([
-    [[{ envStep: -1 }], 'counter: envStep is -1, expected an integer >= 0'],
-    [[{ envStep: 0.5 }], 'counter: envStep is 0.5, expected an integer >= 0'],
+    [[{ envStep: -1 }], 'counter.envStep: expected a number >= 0, got -1'],
+    [[{ envStep: 0.5 }], 'counter.envStep: expected an integer, got 0.5'],
     [[{ envStep: 1 }, {}], 'counter: expected the envStep of every call of the episode, or of none'],
     [[undefined, { envStep: 1 }], 'counter: expected the envStep of every call of the episode, or of none'],
   ])('is refused in %j', async (options, message) => {
@@ -43,6 +43,21 @@ describe('the step that a call belongs to', () => {
     expect(failure).toEqual({ reason: 'error', message, agent: 'counter' });
     expect(turns).toHaveLength(options.length - 1);
   });
+});
+
+it.each(['temperature', 'topP', 'topK', 'stop', 'seed', 'maxToken'])(
+  'refuses %s as an option of a call, where it would have no effect',
+  async (option) => {
+    const { failure } = await played([{ [option]: 1 }]);
+    expect(failure).toMatchObject({ reason: 'error', agent: 'counter' });
+    expect(failure?.message).toContain(`counter.${option}: unknown key '${option}'`);
+  },
+);
+
+it('refuses a signal that is none', async () => {
+  expect((await played([{ signal: 'stop' as never }])).failure?.message).toBe(
+    'counter.signal: expected an AbortSignal',
+  );
 });
 
 it('makes one message of a text and puts the system prompt first', () => {
@@ -57,6 +72,17 @@ it.each([
   [[user('1+1'), { role: 'user' }], 'message 2: expected a text as its content, got undefined'],
   [[{ role: 'user', content: { text: '1' } }], 'message 1: expected a text as its content, got a value of type object'],
   [['1+1'], 'message 1: expected a text as its content, got undefined'],
+  [
+    [{ role: 'developer', content: '' }],
+    'message 1: expected one of the roles system, user, assistant, tool, got "dev',
+  ],
+  [[{ role: 'assistant', content: '', tool_calls: [] }], 'message 1: expected toolCalls, got tool_calls'],
+  [[{ role: 'tool', content: '', tool_call_id: 'a' }], 'message 1: expected toolCallId, got tool_call_id'],
+  [[{ role: 'assistant', content: '', toolCalls: {} }], 'expected toolCalls as a list of { id, name, arguments }'],
+  [
+    [{ role: 'assistant', content: '', toolCalls: [{ id: 'a', name: 'add', arguments: { a: 1 } }] }],
+    'expected toolCalls as a list of { id, name, arguments } with texts, got [{"id":"a",',
+  ],
 ])('refuses %j, which a template would write down as it is', (input, message) => {
   const call = () => promptMessages('Solve', input as unknown as Message[]);
   expect(call).toThrow(ArgumentError);
@@ -114,7 +140,7 @@ describe('a response with a schema', () => {
 
   it('is refused if it is not a schema', async () => {
     await expect(turnOf('x', 'a schema' as never)).rejects.toThrow(
-      'responseSchema is a schema, expected a JSON schema',
+      'responseSchema: expected a JSON schema as plain data',
     );
   });
 });

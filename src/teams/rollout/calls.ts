@@ -4,7 +4,7 @@ import { type CallTime, onAbort } from '@drmas/engine/host';
 import type { RandomKey } from '@drmas/engine/math';
 import type { Turn } from '@drmas/engine/nouns';
 import type { Ask, Reply } from '../team/team.js';
-import { type CallCounter, requireJudge, requireStep } from './ask-options.js';
+import { type CallCounter, isSignal, requireJudge, requireStep } from './ask-options.js';
 import { keysOf, nameOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { ofAgents } from './own-doing.js';
@@ -80,8 +80,10 @@ function askOf(
     signal,
     request: { listener, ready },
   } = episode;
-  return (askedBy) => (input, options) => {
-    const { signal: given, probe }: ForeignAskOptions = options ?? {};
+  return (askedBy) => (input, written) => {
+    const options: ForeignAskOptions = written ?? {};
+    const { probe } = options;
+    const given = isSignal(options.signal) ? options.signal : undefined;
     const reply = new Promise<Reply>((resolve, reject) => {
       for (const each of [signal, given]) if (each?.aborted) throw each.reason;
       const listeners = [signal, given].map((each) => each && onAbort(each, () => reject(each.reason)));

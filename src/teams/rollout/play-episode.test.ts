@@ -249,7 +249,7 @@ describe('a played episode', () => {
     expect(wrong.episode.failure).toEqual({
       reason: 'error',
       agent: 'counter',
-      message: 'counter: the observation is 7, expected a text',
+      message: 'counter.observation: expected a string, got 7',
     });
   });
 });

@@ -1,4 +1,4 @@
-import { ArgumentError, exactJson, isObject, jsonObject, parseWithSource } from '@drmas/engine/errors';
+import { ArgumentError, exactJson, isObject, jsonObject, parseWithSource, shown } from '@drmas/engine/errors';
 import { type JsonSchema, type Message, system, user } from '@drmas/engine/nouns';
 import { endOfJson } from '@drmas/engine/tool-calls';
 
@@ -19,7 +19,7 @@ export function promptMessages(
   foreign = false,
 ): Message[] {
   const messages = typeof input === 'string' ? [user(input)] : input;
-  requireTexts(messages);
+  requireMessages(messages);
   const copies = messages.map((message) => ({ ...message })); // the team may change its own later
   const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
   const read = prompt === undefined ? copies : [system(prompt), ...replaced];
@@ -66,14 +66,29 @@ export function demandedSchema(prompt: string): JsonSchema | undefined {
 export const isAnyObject = (schema: JsonSchema) =>
   Object.keys(schema).every((key) => key === 'type') && (schema.type === undefined || schema.type === 'object');
 
-function requireTexts(messages: unknown): void {
+const ROLES: readonly unknown[] = ['system', 'user', 'assistant', 'tool'] satisfies Message['role'][];
+/** The fields of messages whose names OpenAI writes with `_`: with those names they would be lost. */
+const RENAMED = { tool_calls: 'toolCalls', tool_call_id: 'toolCallId' } satisfies Record<string, keyof Message>;
+
+function requireMessages(messages: unknown): void {
   if (!Array.isArray(messages))
     throw new ArgumentError(`expected a text or a list of messages, got ${kindOf(messages)}`);
   for (const [i, message] of messages.entries()) {
-    const content: unknown = isObject(message) ? message.content : undefined;
-    if (typeof content !== 'string')
-      throw new ArgumentError(`message ${i + 1}: expected a text as its content, got ${kindOf(content)}`);
+    const fault = faultOf(isObject(message) ? message : {});
+    if (fault !== undefined) throw new ArgumentError(`message ${i + 1}: ${fault}`);
   }
+}
+
+function faultOf({ role, content, toolCalls, ...others }: Record<string, unknown>): string | undefined {
+  if (typeof content !== 'string') return `expected a text as its content, got ${kindOf(content)}`;
+  if (!ROLES.includes(role)) return `expected one of the roles ${ROLES.join(', ')}, got ${shown(role)}`;
+  for (const [written, name] of Object.entries(RENAMED))
+    if (written in others) return `expected ${name}, got ${written}`;
+  const isCall = (call: unknown) =>
+    isObject(call) && [call.id, call.name, call.arguments].every((field) => typeof field === 'string');
+  if (toolCalls !== undefined && !(Array.isArray(toolCalls) && toolCalls.every(isCall)))
+    return `expected toolCalls as a list of { id, name, arguments } with texts, got ${shown(toolCalls)}`;
+  return undefined;
 }
 
 const kindOf = (value: unknown) =>

@@ -137,14 +137,22 @@ describe('an agent with tools', () => {
   });
 
   it.each([
-    [{ tools: [add], maxTokens: 0 }, 'maxTokens is 0, expected an integer >= 1'],
-    [{ tools: [add, add] }, 'two tools have the same name: add, add'],
-    [{ tools: [add], toolChoice: { name: 'sub' } }, 'toolChoice is {"name":"sub"}, but the tools are: add'],
-    [{ toolChoice: 'required' }, 'toolChoice is "required", but the tools are: none'],
-    [{ tools: [{ name: 'x' }] }, 'expected tools of the form { name, description, parameters }'],
+    [{ tools: [add, add] }, 'adder: two tools have the same name: add, add'],
+    [{ tools: [add], toolChoice: { name: 'sub' } }, 'adder: toolChoice is {"name":"sub"}, but the tools are: add'],
+    [{ toolChoice: 'required' }, 'adder: toolChoice is "required", but the tools are: none'],
+    [{ toolChoice: 'always' }, "adder.toolChoice: expected 'auto', 'none', 'required' or { name }"],
+    [{ tools: [{ name: 'x' }] }, 'adder.tools.0.parameters: expected a JSON schema as plain data'],
+    [{ tools: [{ ...add, parameters: z.object({}) }] }, 'adder.tools.0.parameters: expected a JSON schema as plain'],
+    [{ tools: [{ ...add, name: '' }] }, 'adder.tools.0.name: expected a text that is not empty'],
   ])('is not called with %j', async (options, message) => {
     const { failure } = await played([], (adder) => adder('x', options as AskOptions));
-    expect(failure).toEqual({ reason: 'error', message: `adder: ${message}`, agent: 'adder' });
+    expect(failure).toMatchObject({ reason: 'error', agent: 'adder', message: expect.stringContaining(message) });
+  });
+
+  it('may be offered tools with fields of their own, such as the function that runs them', async () => {
+    const { turn } = await reply('@add(1, 2)', { tools: [{ ...add, run: () => 3 } as Tool] });
+    expect(turn?.toolCalls).toMatchObject([{ name: 'add' }]);
+    expect(turn?.tools).toEqual([add]);
   });
 
   it('has a format in which it calls them', async () => {
