@@ -1,6 +1,7 @@
 /** Mistakes of teams that are named as the mistake they are. */
 
 import { isLesson } from '@drmas/engine/nouns';
+import { bytesTokenizer } from '@drmas/engine/tokens';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually, onFakeClock } from '../../../test/support/time-and-chance.js';
@@ -383,6 +384,25 @@ describe('an output that does not fit', () => {
       throw Object.assign(new Error('no'), fields);
     });
     expect(failure?.reason).toBe(reason);
+  });
+
+  it.each([
+    ['ModelBehaviorError', 'cut off', 'invalid-output'], // OpenAI Agents' for a response that is incomplete
+    ['LengthFinishReasonError', 'cut off', 'invalid-output'],
+    ['ModelBehaviorError', 'whole', 'error'],
+    ['SyntaxError', 'cut off', 'error'],
+  ])('is an answer that a framework refuses because it was cut off: %s, %s', async (name, end, reason) => {
+    const episode = await played(
+      async ({ agents: { counter } }) => {
+        await counter('1');
+        throw Object.assign(new Error('no'), { name });
+      },
+      () => 1,
+      {},
+      () => (end === 'whole' ? '7' : [...bytesTokenizer().encode('7')]),
+    );
+    expect(episode.failure?.reason).toBe(reason);
+    expect(episode.turns).toMatchObject([{ valid: reason === 'error', penalty: reason === 'error' ? 0 : 0.25 }]);
   });
 
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);

@@ -8,8 +8,8 @@ import { EpisodeFailure } from './episode-failure.js';
 import type { AgentSettings } from './rollout-context.js';
 import type { Refusal } from './running-episode.js';
 
-/** The names under which frameworks and parsers report an output that does not fit. */
-const MISFITS = new Set([
+/** The names under which frameworks report an output that does not fit. */
+const FRAMEWORK_MISFITS = [
   ...['AI_NoObjectGeneratedError', 'AI_NoOutputGeneratedError', 'AI_JSONParseError', 'AI_TypeValidationError'],
   ...['ModelBehaviorError', 'OutputParserException', 'StructuredOutputParsingError'],
   ...['AI_InvalidToolInputError', 'AI_InvalidToolArgumentsError', 'AI_NoSuchToolError', 'AI_ToolCallRepairError'],
@@ -17,6 +17,10 @@ const MISFITS = new Set([
   ...['MultipleStructuredOutputsError', 'STRUCTURED_OUTPUT_TRUNCATED', 'STRUCTURED_OUTPUT_OBJECT_UNDEFINED'],
   // A check of an agent's output: OpenAI Agents, VoltAgent.
   ...['OutputGuardrailTripwireTriggered', 'GUARDRAIL_OUTPUT_BLOCKED'],
+];
+/** These names, and those of parsers. */
+const MISFITS = new Set([
+  ...FRAMEWORK_MISFITS,
   // Libraries of schemas: zod, valibot, superstruct, arktype, TypeBox, Effect; yup, joi and ajv have one name.
   ...['ZodError', '$ZodError', 'ValiError', 'StructError', 'TraversalError', 'ArkErrors', 'AssertError', 'DecodeError'],
   ...['ParseError', 'ValidationError'],
@@ -94,7 +98,10 @@ export function ofAgents(
   // Of agents that `play` asks at the same time, any may have written the text that JSON.parse refused.
   const at = [named, lastOf(failsAlike), lastOf(isQuoted)].find((each) => each !== -1) ?? last;
   const turn = turns[at];
-  if (turn === undefined || turn.frozen === true || (named === -1 && isJudgedValid(turn, team))) return thrown;
+  if (turn === undefined || turn.frozen === true) return thrown;
+  // Frameworks refuse an answer that was cut off, also one that the agent's parser accepts.
+  const isRefusedCut = turn.finishReason === 'length' && FRAMEWORK_MISFITS.some((name) => names.has(name));
+  if (named === -1 && !isRefusedCut && isJudgedValid(turn, team)) return thrown;
   if (turn.valid)
     turns[at] = Object.freeze({
       ...turn,

@@ -98,9 +98,10 @@ export function openAIAgentsSuite(
       const plain = await trainDesk(root, plainPlay, { overrides });
       const { turns, failures } = await trainDesk(root, withResponses, { overrides });
       expect(failures.length).toBeGreaterThan(0);
-      for (const failure of failures) expect(failure).toMatchObject({ message: expect.stringMatching(/incomplete/) });
+      for (const failure of failures)
+        expect(failure).toMatchObject({ reason: 'invalid-output', message: expect.stringMatching(/incomplete/) });
       const sampled = (episode: DeskRun['turns'][number] | undefined) =>
-        (episode?.turns ?? []).map(({ advantage: _, ...turn }) => turn);
+        (episode?.turns ?? []).map(({ advantage: _, valid: __, ...turn }) => turn);
       for (const [i, episode] of turns.entries())
         expect(sampled(episode)).toEqual(sampled(plain.turns[i]).slice(0, episode.turns.length));
     });
