@@ -51,8 +51,8 @@ export { fitsJsonSchema, fitsSchema } from './base/core/validation/json-schema.j
 export {
   assertSameShape,
   DEEPEST,
-  deepFrozen,
   isObject,
+  isolated,
   isSmall,
   jsonObject,
   jsonValue,

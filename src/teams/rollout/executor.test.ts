@@ -31,7 +31,7 @@ const team = teamWith(() => {});
 
 const tasks = [1, 2, 3].map((n) => ({ id: `task ${n}`, data: { n } }));
 
-const play = (script: Script, more: { signal?: AbortSignal; team?: Team } = {}) => {
+const play = (script: Script, more: { signal?: AbortSignal; team?: Team; tasks?: Task[] } = {}) => {
   const sampler = scriptedSampler(script);
   const executor = inProcessExecutor(scriptedContext(team, sampler));
   const groups = executor.playGroups({ team, tasks, groupSize: 4, phase: 'training', step: 1, ...more });
@@ -71,6 +71,26 @@ describe('the in-process executor', () => {
     const groups = await inProcessExecutor(context).playGroups(request);
     expect(groups.map(({ episodes }) => episodes.map(({ sample }) => sample))).toEqual([[0, 1], [0], [0, 1, 2]]);
     expect(progress.at(-1)).toMatchObject({ episodes: 6, done: 6 });
+  });
+
+  it('gives each episode the dates, maps and sets of its task as they were', async () => {
+    const data = { due: new Date(0), stock: new Map([['fig', 1]]) };
+    const changing = defineTeam({
+      task: z.custom<typeof data>(),
+      agents: { echo: agent() },
+      async play({ task: { due, stock }, agents: { echo } }) {
+        const before = [due.getTime(), ...stock.values()];
+        due.setTime(1);
+        stock.set('fig', 0);
+        await echo('x');
+        return before;
+      },
+      reward: () => 0,
+    }) as unknown as Team;
+    const { groups } = play(() => 'right', { team: changing, tasks: [{ id: 'a', data }] });
+    const outcomes = (await groups).flatMap(({ episodes }) => episodes.map(({ outcome }) => outcome));
+    expect(outcomes).toEqual([1, 2, 3, 4].map(() => [0, 1]));
+    expect(data).toEqual({ due: new Date(0), stock: new Map([['fig', 1]]) });
   });
 
   it('plays other episodes of a task that comes again', async () => {

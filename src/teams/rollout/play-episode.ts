@@ -1,4 +1,4 @@
-import { deepFrozen, messageOf } from '@drmas/engine/errors';
+import { isolated, messageOf } from '@drmas/engine/errors';
 import { onAbort, waitMs } from '@drmas/engine/host';
 import { RandomStream } from '@drmas/engine/math';
 import type { Episode, FailureReason } from '@drmas/engine/nouns';
@@ -61,7 +61,7 @@ export async function playEpisode<Data>(
     const { asks, judges, counts } = agentsOf(context, running);
     const adapted = context.adaptAgents(running, asks, counts);
     const random = new RandomStream('play', context.seed, phase, step, task.id, sample);
-    const data = deepFrozen(task.data); // episodes share it, and a resumed run reads it anew
+    const data = isolated(task.data); // episodes share it, and a resumed run reads it anew
     if (request.judged !== undefined) {
       scoring = true;
       const rewards = await judgeGroup(context, running, { task: data, agents: judges }, perform);

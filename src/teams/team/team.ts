@@ -77,7 +77,7 @@ export type Limits = Readonly<Record<string, number>>;
 
 /** The argument of `play`: the task, the agents as functions, and what an episode has besides. */
 export interface PlayContext<Data, A extends Agents, L extends Limits = Limits> extends EpisodeWays {
-  /** Frozen: all episodes of the task share it. */
+  /** Frozen, because all episodes of the task share it. Dates, maps, sets and typed arrays in it are the episode's. */
   readonly task: Data;
   /** The agents as functions. Replies arrive in the order of the calls, so that concurrent calls are reproducible. */
   readonly agents: { readonly [Name in keyof A]: Ask<AgentValue<A[Name]>> & AgentWays };

@@ -9,19 +9,52 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export const ownValue = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 
-const frozen = new WeakSet<object>();
+/** Frozen objects and lists without a part that `isolated` copies. */
+const settled = new WeakSet<object>();
 
-/** Freezes plain objects and lists, however deep, and gives the value back. Other objects stay as they are. */
-export function deepFrozen<T>(value: T): T {
-  const rest: unknown[] = [value];
-  for (let next = rest.pop(); next !== undefined || rest.length > 0; next = rest.pop()) {
-    if (typeof next !== 'object' || next === null || frozen.has(next)) continue;
-    const prototype: unknown = Object.getPrototypeOf(next);
-    if (!Array.isArray(next) && prototype !== Object.prototype && prototype !== null) continue;
-    frozen.add(Object.freeze(next));
-    for (const inner of Object.values(next)) if (typeof inner === 'object' && inner !== null) rest.push(inner);
+/**
+ * Data for one of many readers, who cannot change it for the others. Plain objects and lists are frozen, however deep,
+ * and shared. Freezing does not protect dates, maps, sets and typed arrays, so each reader gets copies of them. Objects
+ * of other classes stay as they are.
+ */
+export const isolated = <T>(value: T): T => isolatedPart(value, new Map()) as T;
+
+function isolatedPart(value: unknown, copies: Map<object, unknown>): unknown {
+  if (typeof value !== 'object' || value === null || settled.has(value)) return value;
+  if (copies.has(value)) return copies.get(value);
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (!Array.isArray(value) && prototype !== Object.prototype && prototype !== null) {
+    const copy = copyOf(value, prototype);
+    copies.set(value, copy);
+    return copy;
   }
-  return value;
+  const copy: object = Array.isArray(value) ? [] : Object.create(prototype);
+  copies.set(value, copy); // a value may contain itself
+  const parts = Object.entries(value).map(([key, inner]) => {
+    const part = isolatedPart(inner, copies);
+    return { key, part, isSame: part === inner };
+  });
+  if (parts.every(({ isSame }) => isSame)) {
+    copies.set(value, value);
+    settled.add(Object.freeze(value));
+    return value;
+  }
+  for (const { key, part } of parts) Object.defineProperty(copy, key, { value: part, enumerable: true });
+  return Object.freeze(copy);
+}
+
+const TypedArray: typeof Uint8Array = Object.getPrototypeOf(Uint8Array);
+const CLONED: readonly (object | null)[] = [Date.prototype, Map.prototype, Set.prototype];
+
+/** A copy of a date, a map, a set or a typed array; any other object itself. */
+function copyOf(value: object, prototype: object | null): object {
+  if (value instanceof TypedArray) return TypedArray.prototype.slice.call(value); // a Buffer stays one
+  if (!CLONED.includes(prototype)) return value;
+  try {
+    return structuredClone(value);
+  } catch {
+    return value; // a map of functions
+  }
 }
 
 /**
