@@ -10,7 +10,7 @@ import { z } from 'zod';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import { agent } from '../../src/teams/team/agent.js';
 import { oneOf } from '../../src/teams/team/parsers.js';
-import { defineTeam, type Reward, type Team } from '../../src/teams/team/team.js';
+import { defineTeam, type Reply, type Reward, type Team } from '../../src/teams/team/team.js';
 import { saidIn } from '../support/said-in-run.js';
 import { temporaryRoot } from '../support/tiny-run.js';
 
@@ -28,7 +28,7 @@ const tasks: RecipeInput['tasks'] = {
   }),
 };
 
-type Answer = { readonly text: string; readonly value: unknown };
+type Answer = Pick<Reply, 'id' | 'text' | 'content' | 'toolCalls' | 'value'>;
 type Ask = Readonly<Record<'solver' | 'checker', (question: string | readonly Message[]) => Promise<Answer>>>;
 interface Played {
   readonly one?: unknown;
@@ -125,6 +125,9 @@ const lottery: Pick<Planted, 'play' | 'reward'> = {
   },
   reward: (_, { one }) => one as number,
 };
+
+/** Messages in the module, which all episodes share. */
+const kept: Message[] = [];
 
 /** The agent calls a tool, which answers with an error: always, or as often as `share` says. */
 const withTool = (share: number): Pick<Planted, 'play' | 'texts'> => ({
@@ -262,6 +265,14 @@ const cases: Readonly<Record<string, Planted>> = {
     play: async ({ solver }, question) => void (await solver(question)) as never,
     reward: (right, played) => Number((played as Played | undefined)?.one === right),
     said: { 'outcome.missing': /`play` returned nothing in 32 of 32 episodes.*`return` it/, 'nothing-learnt': tooHard },
+  },
+  'messages that episodes share': {
+    play: async ({ solver }, question) => {
+      const { id, content, toolCalls, value: one } = await solver([...kept.slice(-1), user(question)]);
+      kept.push(assistant({ id, content, toolCalls }));
+      return { one };
+    },
+    said: { 'memory.shared': /step [12]: in \d+ of 32 episodes, .*'solver' reads answers of another episode/ },
   },
   'a client that throws a plain object': {
     play: async () => {

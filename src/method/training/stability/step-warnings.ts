@@ -2,7 +2,7 @@ import type { Warning } from '@drmas/engine/events';
 import { ROUNDING, significant } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { type Episode, successOf, type Turn, type TurnRecord, trainedTurns } from '@drmas/engine/nouns';
-import { type CostOfCalls, missingParts, noCost } from '../../../teams/rollout.js';
+import { type CostOfCalls, missingParts, noCost, turnsNamedIn } from '../../../teams/rollout.js';
 import { aloneAdvice, inflationAdvice, sharesMean } from '../../advantage/analysis/diagnosis.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { estimateStep } from '../../advantage/estimate.js';
@@ -52,6 +52,26 @@ export function awaitWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warn
       message: `step 1: in ${left.length} of ${episodes.length} episodes, such as ${first?.task.id}/${first?.sample}, \`play\` returned before a call of '${agent}' was answered. The call was cancelled and is no turn. If that is not on purpose, \`await\` the call.`,
     };
   });
+}
+
+/**
+ * A warning if agents read answers of other episodes: something outside of `play` keeps messages. What the first step
+ * leaves there, the second one reads.
+ */
+export function memoryWarnings({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+  if (step > 2) return [];
+  const episodes = all.flatMap((group) => group.episodes);
+  const strangers = episodes.flatMap(({ task, sample, turns }) => {
+    const own = new Set(turns.map(({ id }) => id));
+    const reading = turns.find(
+      ({ judging, messages }) => !judging && messages.flatMap(turnsNamedIn).some((id) => !own.has(id)),
+    );
+    return reading === undefined ? [] : [{ agent: reading.agent, episode: `${task.id}/${sample}` }];
+  });
+  const [first] = strangers;
+  if (first === undefined) return [];
+  const message = `step ${step}: in ${strangers.length} of ${episodes.length} episodes, such as ${first.episode}, '${first.agent}' reads answers of another episode. Something outside of \`play\` keeps messages: a list in the module, a checkpointer, a memory or a session. Make it in \`play\`, or give each episode an id of its own there`;
+  return [{ type: 'warning', code: 'memory.shared', step, agent: first.agent, message }];
 }
 
 /**

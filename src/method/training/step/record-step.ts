@@ -14,6 +14,7 @@ import {
   estimatorHints,
   failureRewards,
   gapWarnings,
+  memoryWarnings,
   missingOutcomes,
   negativeRewards,
   opposedRewards,
@@ -96,6 +97,7 @@ function judgeStep(
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
     ...awaitWarnings(played),
+    ...memoryWarnings(played),
     ...failureRewards(played, costOfCalls(run.agents, training.partWeights)),
     ...opposedRewards(played),
     ...baselineWarnings(played),

@@ -216,10 +216,14 @@ function trace(
   return turn === undefined ? { message } : { message, turn, by: toolCalls.length === 0 ? 'text' : 'calls' };
 }
 
-function idsIn({ turnId = '', toolCalls = [] }: Message, byId: ReadonlyMap<string, Turn>): string[] {
-  const ids = [turnId, ...toolCalls.map((call) => CALL_ID.exec(call.id)?.[1] ?? '')];
-  return [...new Set(ids.filter((id) => byId.has(id)))];
+/** The ids of turns that a message names, in any episode. */
+export function turnsNamedIn({ turnId, toolCalls = [] }: Message): string[] {
+  const ids = [turnId, ...toolCalls.map((call) => CALL_ID.exec(call.id)?.[1])];
+  return [...new Set(ids.filter((id) => id !== undefined))];
 }
+
+const idsIn = (message: Message, byId: ReadonlyMap<string, Turn>): string[] =>
+  turnsNamedIn(message).filter((id) => byId.has(id));
 
 /** Whether a message with a turn's id repeats the turn's content. White space at the ends does not count. */
 function repeats({ content, toolCalls = [] }: Message, turn: Turn): boolean {
