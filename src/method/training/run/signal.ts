@@ -36,6 +36,8 @@ export interface ExtraRollouts {
   /** The episodes, each with only the turns that were sampled for the signal. */
   readonly episodes: readonly Episode[];
   readonly byTurn: SignalsByTurn;
+  /** The reason why some of them could not be used, for a person. */
+  readonly fault?: string;
 }
 
 export interface SignalSettings {

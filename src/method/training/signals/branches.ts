@@ -12,6 +12,8 @@ export interface Branched {
   /** The turn that it replaces. */
   readonly of: Turn;
   readonly episode: Episode;
+  /** Whether the turn's place was reached again with its prompt and after the same turns. */
+  readonly inContext: boolean;
 }
 
 /** The mean reward of the alternatives to each turn. The estimator's choice `alternatives` sets their number. */
@@ -21,7 +23,11 @@ export const branches: Signal = {
   async play(run, played) {
     const all = await playBranches(run, played, alternativesOf(run.estimator));
     const byTurn = branchBaselines(all, played.groups, run.training.failedEpisodes);
-    return { episodes: playedAgain(all), byTurn };
+    const [first, ...others] = all.filter(({ inContext }) => !inContext);
+    if (first === undefined) return { episodes: playedAgain(all), byTurn };
+    const { task, sample } = first.episode;
+    const fault = `${1 + others.length} of ${all.length} episodes that were played again, such as ${task.id}/${sample} from the turn of '${first.of.agent}' on, did not come to the same prompts, and are not compared: the team's code reads something that changes, such as a clock, a random number or a counter. Take it from \`task\` or \`random\``;
+    return { episodes: playedAgain(all), byTurn, fault };
   },
   // At turn i of n, n - i turns remain to be played: (n + 1) / 2 on average.
   plan({ estimator, episodes, calls: { all, learnt } }) {
@@ -44,8 +50,8 @@ const alternativesOf = ({ choices }: OpenEstimator): number => Number(choices.al
 
 /**
  * Plays each turn of the groups again `alternatives` times, to the end of its episode. The earlier turns give their
- * recorded answers, which costs no tokens. The context is exact, because random numbers follow from the prompts. Only
- * team code that depends on a changing world, such as a clock, sees a different one.
+ * recorded answers, which costs no tokens. The context is exact, because random numbers follow from the prompts. Team
+ * code that depends on a changing world, such as a clock, may see a different one.
  */
 export async function playBranches(
   { team, executor, host: { signal } }: Playing,
@@ -76,12 +82,21 @@ export async function playBranches(
     versions,
     signal,
   });
-  return again.map(({ of }, i) => ({ of, episode: played[i]?.episodes[0] as Episode }));
+  return again.map(({ of, replay: { fixed } }, i) => {
+    const episode = played[i]?.episodes[0] as Episode;
+    const ids = new Set(episode.turns.map(({ id }) => id));
+    const other = episode.turns.find(({ turn }) => turn === of.turn);
+    const hasPrompt = other === undefined || isEqual(other.prompt, of.prompt);
+    return { of, episode, inContext: hasPrompt && fixed.every(({ id }) => ids.has(id)) };
+  });
 }
 
+const isEqual = (ids: readonly number[], others: readonly number[]): boolean =>
+  ids.length === others.length && ids.every((id, i) => id === others[i]);
+
 /**
- * The mean reward of each turn's alternatives, with the rule about failed episodes. If all alternatives of a turn
- * failed, the turn's own reward is its baseline.
+ * The mean reward of each turn's alternatives in its context, with the rule about failed episodes. If a turn has none,
+ * its own reward is its baseline.
  */
 function branchBaselines(
   all: readonly Branched[],
@@ -89,10 +104,10 @@ function branchBaselines(
   failedEpisodes: FailureRule,
 ): SignalsByTurn {
   const rewards = new Map<Turn, number[]>();
-  for (const { of, episode } of all) {
+  for (const { of, episode, inContext } of all) {
     const ofTurn = rewards.get(of) ?? [];
     rewards.set(of, ofTurn);
-    if (!isMeasured(episode, failedEpisodes)) continue;
+    if (!inContext || !isMeasured(episode, failedEpisodes)) continue;
     const other = episode.turns.find(({ turn }) => turn === of.turn);
     // A failed episode may end before the turn in its place. Then no turn has a penalty.
     if (other !== undefined) ofTurn.push(turnReward(episode, other));

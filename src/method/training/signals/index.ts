@@ -31,7 +31,12 @@ export async function playSignals(
 ): Promise<ExtraRollouts> {
   const all: ExtraRollouts[] = [];
   for (const signal of run.signals) if (signal.play !== undefined) all.push(await signal.play(run, played));
-  return { episodes: all.flatMap(({ episodes }) => episodes), byTurn: together(all.map(({ byTurn }) => byTurn)) };
+  const fault = all.find((each) => each.fault !== undefined)?.fault;
+  return {
+    episodes: all.flatMap(({ episodes }) => episodes),
+    byTurn: together(all.map(({ byTurn }) => byTurn)),
+    ...(fault === undefined ? {} : { fault }),
+  };
 }
 
 export async function scoreSignals(

@@ -157,12 +157,19 @@ function correlation(a: readonly number[], b: readonly number[]): number {
   return product / Math.sqrt(spread(a, meanA) * spread(b, meanB));
 }
 
-/** A warning if all episodes that a signal played as baselines failed, so that nothing is measured against them. */
-export function baselineWarnings({ step, extra: { episodes } }: Pick<Played, 'step' | 'extra'>): Warning[] {
+/**
+ * Warnings about the episodes that a signal played: in the first step, that some could not be used; in each step, that
+ * all of them failed, so that nothing is measured against them.
+ */
+export function baselineWarnings({ step, extra: { episodes, fault } }: Pick<Played, 'step' | 'extra'>): Warning[] {
+  const unusable: Warning[] =
+    step !== 1 || fault === undefined
+      ? []
+      : [{ type: 'warning', code: 'baselines.unusable', step, message: `step ${step}: ${fault}` }];
   const [first] = episodes.flatMap(({ failure }) => failure ?? []);
-  if (first === undefined || episodes.some(({ failure }) => failure === undefined)) return [];
+  if (first === undefined || episodes.some(({ failure }) => failure === undefined)) return unusable;
   const message = `step ${step}: all ${episodes.length} episodes that were played as baselines failed: ${failureText(first)}`;
-  return [{ type: 'warning', code: 'baselines.failing', step, message }];
+  return [...unusable, { type: 'warning', code: 'baselines.failing', step, message }];
 }
 
 /**
