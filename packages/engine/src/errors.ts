@@ -58,5 +58,6 @@ export {
   jsonValue,
   nestsTooDeep,
   ownValue,
+  plainCopy,
 } from './base/core/validation/objects.js';
 export { parseSpec } from './base/core/validation/parse-spec.js';

@@ -1,5 +1,5 @@
 import type { Generation, Utterance } from '@drmas/engine/contract';
-import { ArgumentError, DialectError, isGoneForGood, messageOf } from '@drmas/engine/errors';
+import { ArgumentError, DialectError, isGoneForGood, messageOf, plainCopy } from '@drmas/engine/errors';
 import { type CallTime, onAbort } from '@drmas/engine/host';
 import type { RandomKey } from '@drmas/engine/math';
 import type { Turn } from '@drmas/engine/nouns';
@@ -249,6 +249,7 @@ function turnOf(
   return { turn: played, ...read };
 }
 
+/** The reply as the program's own: what it changes stays in the turn as the agent wrote it. */
 function replyOf({
   id = '',
   text,
@@ -261,6 +262,6 @@ function replyOf({
   valid,
 }: Turn): Reply {
   const thought = reasoning === undefined ? {} : { reasoning };
-  const reply = { id, text, content, ...thought, toolCalls, finishReason, turn };
-  return { ...reply, valid, value };
+  const reply = { id, text, content, ...thought, toolCalls: plainCopy(toolCalls), finishReason, turn };
+  return { ...reply, valid, value: plainCopy(value) };
 }

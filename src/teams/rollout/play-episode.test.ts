@@ -233,6 +233,31 @@ describe('a played episode', () => {
     expect(episode.turns.map((turn) => turnReward(episode, turn))).toEqual([0.5, 2, 0.75]);
   });
 
+  it('keeps its turns as they were if the program changes replies and messages later', async () => {
+    const planner = agent({ tools: 'plain', parse: z.object({ steps: z.array(z.string()) }) });
+    const look = { name: 'look', parameters: { type: 'object', properties: { n: { type: 'number' } } } };
+    const planning = defineTeam({
+      task: z.object({ n: z.number() }),
+      agents: { planner },
+      async play({ agents: { planner } }) {
+        const plan = await planner('plan');
+        while (plan.value?.steps.shift() !== undefined);
+        const calling = await planner('call', { tools: [look] });
+        const messages = [user('call'), assistant(calling), user('so?')];
+        await planner(messages);
+        for (const { toolCalls = [] } of [calling, ...messages])
+          for (const call of toolCalls) Object.assign(call, { arguments: '{}' });
+      },
+      reward: () => 1,
+    }) as unknown as Team<{ n: number }>;
+    const lines = ['{"steps": ["a", "b"]}', '@look(1)', '{"steps": []}'];
+    const { episode } = await played(planning, ({ index }) => lines[index] ?? '');
+    const [plan, call, last] = episode.turns;
+    expect(plan?.value).toEqual({ steps: ['a', 'b'] });
+    for (const toolCalls of [call?.toolCalls, last?.messages[1]?.toolCalls])
+      expect(toolCalls).toMatchObject([{ arguments: '{"n":1}' }]);
+  });
+
   it('keeps the observation that a call names', async () => {
     const { episode } = await played(
       teamOf(async ({ agents: { counter } }) => [await counter('a', { observation: 'start' }), await counter('b')]),

@@ -1,4 +1,12 @@
-import { ArgumentError, exactJson, isObject, jsonObject, parseWithSource, shown } from '@drmas/engine/errors';
+import {
+  ArgumentError,
+  exactJson,
+  isObject,
+  jsonObject,
+  parseWithSource,
+  plainCopy,
+  shown,
+} from '@drmas/engine/errors';
 import { type JsonSchema, type Message, system, user } from '@drmas/engine/nouns';
 import { endOfJson } from '@drmas/engine/tool-calls';
 
@@ -20,7 +28,7 @@ export function promptMessages(
 ): Message[] {
   const messages = typeof input === 'string' ? [user(input)] : input;
   requireMessages(messages);
-  const copies = messages.map((message) => ({ ...message })); // the team may change its own later
+  const copies = messages.map(plainCopy); // the team may change its own later
   const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
   const read = prompt === undefined ? copies : [system(prompt), ...replaced];
   return responseSchema === undefined ? read : demanding(read, responseSchema);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isolated } from './objects.js';
+import { isolated, plainCopy } from './objects.js';
 
 describe('data of many readers', () => {
   it('are shared as they are, and frozen, if freezing protects them', () => {
@@ -37,5 +37,24 @@ describe('data of many readers', () => {
     expect(read.self).toBe(read);
     expect(Object.keys(read)).toEqual(['__proto__', 'self', 'at']);
     expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
+  });
+});
+
+describe('a copy of plain objects', () => {
+  it('changes nothing of the original, and shares objects of classes', () => {
+    const at = new Date(0);
+    const data: Record<string, unknown> = { list: [{ a: 1 }], at };
+    data.self = data;
+    const copy = plainCopy(data);
+    expect(copy).toEqual(data);
+    expect(copy.self).toBe(copy);
+    expect(copy.at).toBe(at);
+    (copy.list as unknown[]).shift();
+    expect(data.list).toEqual([{ a: 1 }]);
+  });
+
+  it('is the value itself if that cannot be read', () => {
+    const odd = Object.defineProperty({}, 'a', { enumerable: true, get: () => JSON.parse('{') });
+    expect(plainCopy(odd)).toBe(odd);
   });
 });

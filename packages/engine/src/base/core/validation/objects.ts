@@ -22,13 +22,12 @@ export const isolated = <T>(value: T): T => isolatedPart(value, new Map()) as T;
 function isolatedPart(value: unknown, copies: Map<object, unknown>): unknown {
   if (typeof value !== 'object' || value === null || settled.has(value)) return value;
   if (copies.has(value)) return copies.get(value);
-  const prototype: object | null = Object.getPrototypeOf(value);
-  if (!Array.isArray(value) && prototype !== Object.prototype && prototype !== null) {
-    const copy = copyOf(value, prototype);
+  if (!isPlain(value)) {
+    const copy = copyOf(value);
     copies.set(value, copy);
     return copy;
   }
-  const copy: object = Array.isArray(value) ? [] : Object.create(prototype);
+  const copy = emptyLike(value);
   copies.set(value, copy); // a value may contain itself
   const parts = Object.entries(value).map(([key, inner]) => {
     const part = isolatedPart(inner, copies);
@@ -47,14 +46,43 @@ const TypedArray: typeof Uint8Array = Object.getPrototypeOf(Uint8Array);
 const CLONED: readonly (object | null)[] = [Date.prototype, Map.prototype, Set.prototype];
 
 /** A copy of a date, a map, a set or a typed array; any other object itself. */
-function copyOf(value: object, prototype: object | null): object {
+function copyOf(value: object): object {
   if (value instanceof TypedArray) return TypedArray.prototype.slice.call(value); // a Buffer stays one
-  if (!CLONED.includes(prototype)) return value;
+  if (!CLONED.includes(Object.getPrototypeOf(value))) return value;
   try {
     return structuredClone(value);
   } catch {
     return value; // a map of functions
   }
+}
+
+/** Whether an object is a list, or has no class. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return Array.isArray(value) || prototype === Object.prototype || prototype === null;
+}
+
+const emptyLike = (value: object): object => (Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value)));
+
+/** A copy of plain objects and lists, however deep, to be changed. Objects of classes stay as they are. */
+export function plainCopy<T>(value: T): T {
+  try {
+    return copyOfPart(value, new Map()) as T;
+  } catch {
+    return value; // one of its fields throws when it is read
+  }
+}
+
+function copyOfPart(value: unknown, copies: Map<object, unknown>): unknown {
+  if (typeof value !== 'object' || value === null || !isPlain(value)) return value;
+  if (copies.has(value)) return copies.get(value);
+  const copy = emptyLike(value);
+  copies.set(value, copy);
+  for (const [key, inner] of Object.entries(value))
+    Object.defineProperty(copy, key, {
+      ...{ value: copyOfPart(inner, copies), enumerable: true, writable: true, configurable: true },
+    });
+  return copy;
 }
 
 /**
