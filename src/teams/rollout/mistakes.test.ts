@@ -405,6 +405,33 @@ describe('an output that does not fit', () => {
     expect(episode.turns).toMatchObject([{ valid: reason === 'error', penalty: reason === 'error' ? 0 : 0.25 }]);
   });
 
+  it.each<[string, (signal: AbortSignal) => unknown, string]>([
+    ['a TimeoutError', ({ reason }) => reason, 'timeout'],
+    ["OpenAI's", () => new (class APIConnectionTimeoutError extends Error {})('Request timed out.'), 'timeout'],
+    ['another error', () => new Error('broken'), 'error'],
+  ])('is none if the program gave the call up at its time limit: %s', async (_, thrown, reason) => {
+    const stop = new AbortController();
+    const { failure } = await played(
+      async ({ agents: { counter } }) => {
+        await counter('1', { signal: stop.signal }).catch(() => {
+          throw thrown(stop.signal);
+        });
+      },
+      () => 1,
+      {},
+      () => {
+        stop.abort(new DOMException('too late', 'TimeoutError'));
+        return new Promise<string>(() => {});
+      },
+    );
+    expect(failure?.reason).toBe(reason);
+    if (reason === 'timeout')
+      expect(failure).toMatchObject({
+        agent: 'counter',
+        message: expect.stringMatching(/^a call of 'counter' was given up at a time limit of the program: /),
+      });
+  });
+
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
 
   it('makes a failure of its own kind, with the agent and the penalty of the turn', async () => {

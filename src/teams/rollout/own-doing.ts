@@ -1,4 +1,4 @@
-/** Recognises errors of parsers and frameworks that the agents' texts cause, and not a mistake in the team's code. */
+/** Recognises errors of parsers and frameworks that are not a mistake in the team's code: most follow from agents' texts. */
 
 import { isObject, messageOf } from '@drmas/engine/errors';
 import type { Turn } from '@drmas/engine/nouns';
@@ -39,6 +39,8 @@ const TOO_DEEP = /^Maximum call stack/;
 const LIMITS = new Set([
   ...['GraphRecursionError', 'MaxTurnsExceededError', 'ModelCallLimitMiddlewareError', 'ToolCallLimitExceededError'],
 ]);
+/** The names of errors of a time limit: of `AbortSignal.timeout` and LangChain, of OpenAI's client. */
+const TIME_LIMITS = ['TimeoutError', 'APIConnectionTimeoutError'];
 /** AI SDK's name for an output that was not written: its loop ended at its limit of steps, or with a text cut off. */
 const NO_OUTPUT = 'AI_NoOutputGeneratedError';
 /** The words of the same error of a stream whose first call failed. */
@@ -55,6 +57,8 @@ interface Circumstances {
    */
   readonly inParser?: boolean;
   readonly refusal?: Refusal | undefined;
+  /** The agent of the last call that the program gave up. */
+  readonly givenUp?: string | undefined;
 }
 
 interface Declared {
@@ -63,13 +67,15 @@ interface Declared {
 }
 
 /**
- * The failure that an error of `play` or of a parser stands for, if an agent that trains caused it:
+ * The failure that an error of `play` or of a parser stands for, if the team's code did not cause it:
  *
  * - `invalid-output` for the error of a parser or framework about an output. At fault is the turn that the error names,
  *   else the last turn if it is invalid, or if its agent has no parser to say so. A turn that the agent's parser
  *   accepted becomes invalid then, in `turns`.
  * - `too-many-turns` for the error of a framework about its limit of steps.
  * - The failure of the last refusal, if the error quotes it, or stands in its place.
+ * - `timeout` for the error of a time limit at which the program gave a call up. No agent causes it: episodes of a run
+ *   wait for one sampler.
  *
  * All other errors are returned unchanged.
  */
@@ -77,7 +83,7 @@ export function ofAgents(
   thrown: unknown,
   turns: Turn[],
   { team, settings }: Declared,
-  { inParser = false, refusal }: Circumstances,
+  { inParser = false, refusal, givenUp }: Circumstances,
 ): unknown {
   if (!EpisodeFailure.is(thrown) || thrown.reason !== 'error') return thrown;
   const errors = chainOf(thrown.cause);
@@ -85,6 +91,10 @@ export function ofAgents(
   const says = (pattern: RegExp) => errors.some(({ message }) => pattern.test(String(message)));
   const refused = refusal && ofRefusal(thrown, errors, names, refusal, turns);
   if (refused !== undefined) return refused;
+  if (givenUp !== undefined && TIME_LIMITS.some((name) => names.has(name))) {
+    const message = `a call of '${givenUp}' was given up at a time limit of the program: ${thrown.message}`;
+    return thrown.with({ reason: 'timeout', message, agent: givenUp });
+  }
   if (names.has(NO_OUTPUT) && says(NO_STREAM)) return thrown;
   if (isAtLimit(names, turns))
     return thrown.with({ reason: 'too-many-turns', message: `the agents did not come to an end: ${thrown.message}` });

@@ -72,7 +72,7 @@ export async function playEpisode<Data>(
     const outcome = await perform('error', () =>
       team.play({ task: data, ...adapted, limits: team.limits ?? {}, random, signal, log }),
     ).catch((error: unknown) => {
-      throw ofAgents(error, turns, { team, settings: context.agents }, { refusal: running.refusal });
+      throw ofAgents(error, turns, { team, settings: context.agents }, running);
     });
     running.playReturned();
     checkReturned('play', outcome, maxOutcomeBytes);

@@ -26,6 +26,8 @@ export class RunningEpisode implements Scope {
   calls = 0;
   /** The last refusal. Frameworks that stream lose the error, and throw another one later. */
   refusal: Refusal | undefined;
+  /** The agent of the last call of `play` that the program gave up by its signal. */
+  givenUp: string | undefined;
   readonly #refused = new Map<string, number>();
   /** The calls of `play` without an answer, by agent. */
   readonly #open = new Map<string, number>();
@@ -78,7 +80,12 @@ export class RunningEpisode implements Scope {
       stopListening?.();
     };
     count(1);
-    stopListening = given && onAbort(given, settle);
+    stopListening =
+      given &&
+      onAbort(given, () => {
+        if (isOpen) this.givenUp = agent;
+        settle();
+      });
     return settle;
   }
 

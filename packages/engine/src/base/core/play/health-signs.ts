@@ -51,7 +51,8 @@ const REMEDIES: Readonly<Record<FailureReason, string>> = {
     "If this happens often, the model is too weak for the output that the team's code needs: show it some answers in a warm start (`npx drmas demonstrate` records the answers of a hosted model, of a script or of you, see docs/recipes.md), or use a larger model or a simpler schema. Code that catches the error decides itself what the episode earns.",
   reward: "Fix the team's reward first: the message shows what it returned, or where it threw.",
   overlong: 'Use a model with a longer context, a smaller maxTokens, or shorter results of tools.',
-  timeout: 'Use a longer training.episodeTimeoutMs, or faster tools.',
+  timeout:
+    'Use a longer time limit (training.episodeTimeoutMs, or the one of the program that the message names), a lower training.concurrency, or faster tools.',
   'too-many-turns':
     "The agents did not come to an end, and earn 0 for it. If too few episodes end, set a higher training.maxTurns (or the limit of the team's framework, such as recursionLimit), or show agents the end in a warm start.",
   backend: 'Check whether the server that samples is up.',
