@@ -4,7 +4,7 @@ import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { openEstimator } from '../../advantage/estimators/index.js';
 import type { Recipe } from '../../recipe/recipe.js';
-import { estimatorHints, uncountedTokens } from './step-warnings.js';
+import { estimatorHints, numberedTools, uncountedTokens } from './step-warnings.js';
 import { Symptoms } from './symptoms.js';
 
 const hintsOf = (
@@ -18,6 +18,38 @@ const calls = {
   fixer: { share: 0.25, success: 0.1, overall: 0.8, alone: 0.2 },
 };
 const diagnosed = { inflation: { solver: 1, fixer: 3.2 }, ownShare: {}, calls };
+
+describe('the tools of an agent', () => {
+  const played = (names: readonly (readonly string[])[], step = 1) => {
+    const episodes = names.map((tools) => ({
+      turns: [{ agent: 'solver', tools: tools.map((name) => ({ name })) }, { agent: 'checker' }],
+    }));
+    return { step, all: [{ task: { id: 't', data: {} }, episodes }] } as never;
+  };
+  const numbers = [1, 2, 3, 4];
+
+  it('are named if each episode numbers them anew, in the first step', () => {
+    const anew = numbers.map((n) => ['look', `extract-${n}`]);
+    expect(numberedTools(played(anew))).toEqual([
+      expect.objectContaining({
+        agent: 'solver',
+        message: expect.stringMatching(/'extract-1' and 'extract-2'.*give the schema a title/),
+      }),
+    ]);
+    expect(numberedTools(played(anew, 2))).toEqual([]);
+  });
+
+  it.each([
+    ['are the same', numbers.map(() => ['look', 'extract-1'])],
+    ['have different names', numbers.map((n) => ['abcd'.slice(0, n)])],
+    ['have numbers that come again', numbers.map((n) => [`look-${n % 2}`, 'look-2'])],
+    ['are all numbered in the same way', numbers.map(() => ['t1', 't2', 't3', 't4', 't5'])],
+    ['are of too few episodes', numbers.slice(1).map((n) => [`extract-${n}`])],
+    ['do not exist', numbers.map(() => [])],
+  ])('are not named if they %s', (_, names) => {
+    expect(numberedTools(played(names))).toEqual([]);
+  });
+});
 
 describe('an endpoint that reports no numbers of tokens', () => {
   const turnOf = (agent: string, endpoint: object) => ({ agent, endpoint, response: [] });

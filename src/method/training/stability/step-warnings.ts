@@ -74,6 +74,39 @@ export function memoryWarnings({ step, all }: Pick<Played, 'step' | 'all'>): War
   return [{ type: 'warning', code: 'memory.shared', step, agent: first.agent, message }];
 }
 
+/** The least number of episodes in which each has a tool of another number. */
+const NUMBERED_EPISODES = 4;
+
+/**
+ * A warning for each agent whose tools are numbered anew in each episode, as LangChain numbers the tools of its
+ * structured output. It is given in the first step.
+ */
+export function numberedTools({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
+  if (step !== 1) return [];
+  const numbered = new Map<string, { agent: string; episodesOf: Map<string, Set<Episode>> }>();
+  for (const episode of all.flatMap((group) => group.episodes))
+    for (const { agent, tools = [] } of episode.turns)
+      for (const { name } of tools) {
+        const key = `${agent} ${name.replace(/\d+/g, '#')}`;
+        const { episodesOf } = numbered.get(key) ?? { episodesOf: new Map<string, Set<Episode>>() };
+        episodesOf.set(name, (episodesOf.get(name) ?? new Set()).add(episode));
+        numbered.set(key, { agent, episodesOf });
+      }
+  return [...numbered.values()]
+    .filter(({ episodesOf }) => {
+      const uses = [...episodesOf.values()];
+      return new Set(uses.flatMap((use) => [...use])).size >= NUMBERED_EPISODES && uses.every(({ size }) => size === 1);
+    })
+    .map(({ agent, episodesOf }) => [agent, ...episodesOf.keys()] as const)
+    .map(([agent, one, other]) => ({
+      type: 'warning',
+      code: 'tools.numbered',
+      step,
+      agent,
+      message: `step 1: each episode offers '${agent}' a tool with another number, such as '${one}' and '${other}'. The agent learns names that do not come again, and no run repeats another. LangChain numbers tools of structured output: give the schema a title, such as \`schema.meta({ title: 'answer' })\``,
+    }));
+}
+
 /**
  * A warning if `play` returns nothing and all episodes earn the same: a `return` is probably missing. It is given in
  * the first step. The reward of some teams reads the turns alone, and differs.

@@ -17,6 +17,7 @@ import {
   memoryWarnings,
   missingOutcomes,
   negativeRewards,
+  numberedTools,
   opposedRewards,
   partWarnings,
   uncountedTokens,
@@ -98,6 +99,7 @@ function judgeStep(
   const hints = [
     ...awaitWarnings(played),
     ...memoryWarnings(played),
+    ...numberedTools(played),
     ...failureRewards(played, costOfCalls(run.agents, training.partWeights)),
     ...opposedRewards(played),
     ...baselineWarnings(played),
