@@ -48,6 +48,7 @@ it('names the tasks, the request and the place where their code throws', async (
 });
 
 describe('a source that gives something else', () => {
+  let asked = 0;
   const task = { id: 'a', data: {} };
   const loaded = (set: unknown) => loadTasks({ name: 'own', load: async () => set as TaskSet }, 'train', schema);
 
@@ -72,6 +73,16 @@ describe('a source that gives something else', () => {
     ],
     ['no at', { name: 'own', size: 1 }, /whose `at` is nothing, expected a function/],
     ['async at', { name: 'own', size: 1, at: async () => task }, /`at\(0\)` gave a promise.* must not be async/],
+    [
+      'other data each time',
+      { name: 'own', size: Infinity, at: (i: number) => ({ id: `${i}`, data: { n: asked++ } }) },
+      /`at\(0\)` gives another task each time.* new RandomStream\('own', index\)/,
+    ],
+    [
+      'another id each time',
+      { name: 'own', size: 2, at: () => ({ id: `${asked++}`, data: {} }) },
+      /`at\(0\)` gives another task each time/,
+    ],
     ['too large a size', { name: 'own', size: 9, at: (i: number) => [task][i] }, /`at\(8\)` gave nothing.* the size 9/],
     ['no id', { name: 'own', size: 1, at: () => ({ data: {} }) }, /`at\(0\)` gave a task with the id nothing/],
     [

@@ -16,7 +16,7 @@ import { placeOf } from '../../../teams/rollout.js';
 // Calls of task sources. An error that the source's own code throws names the source and the line of code. So does an
 // answer that is no set, no task or no demonstration.
 
-/** Loads the tasks of a split, and tries the first and the last task. @throws TaskError */
+/** Loads the tasks of a split, and tries the first and the last task, twice each. @throws TaskError */
 export async function loadTasks(
   source: TaskSource,
   split: Split,
@@ -32,7 +32,7 @@ export async function loadTasks(
   return checkedSet(source.name, split, tasks);
 }
 
-/** A set whose first and last task can be read. @throws TaskError */
+/** A set whose first and last task can be read, and stay the same. @throws TaskError */
 function checkedSet(source: string, split: Split, set: unknown): TaskSet {
   const wrong = (what: string) => new TaskError(`the tasks '${source}': \`load('${split}')\` ${what}`);
   if (!isObject(set)) throw wrong(`gave ${shown(set)}, expected an object with name, size and at`);
@@ -44,7 +44,13 @@ function checkedSet(source: string, split: Split, set: unknown): TaskSet {
   const tasks = set as unknown as TaskSet;
   for (const part of parts) checkedSet(isObject(part) ? String(part.name) : source, split, part);
   const ends = size === 0 ? [] : Number.isFinite(size) ? [0, tasks.size - 1] : [0];
-  for (const index of ends) taskAt(tasks, index);
+  for (const index of ends) {
+    const [one, again] = [taskAt(tasks, index), taskAt(tasks, index)];
+    if (one.id !== again.id || contentText(one.data) !== contentText(again.data))
+      throw wrong(
+        `gave a set whose \`at(${index})\` gives another task each time: evaluations would compare different tasks. Draw random numbers from new RandomStream('${source}', index)`,
+      );
+  }
   return tasks;
 }
 
