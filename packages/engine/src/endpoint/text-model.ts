@@ -1,7 +1,7 @@
 /** A model that a function of the recipe answers for: any program that turns messages into text. */
 import { z } from 'zod';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
-import { EndpointError, issuesText, shown } from '../errors.js';
+import { copyWithSource, EndpointError, issuesText, plainCopy, shown } from '../errors.js';
 import { priceSchema } from './endpoint-spec.js';
 import { requestLine } from './request-line.js';
 
@@ -59,7 +59,7 @@ export function openTextModel(name: string, { concurrency }: TextModelSpec, comp
   return {
     complete: (request, signal) =>
       ask(signal, async () => {
-        const answer = await complete(request, signal);
+        const answer = await complete(ownRequest(request), signal);
         const read = reply.safeParse(answer);
         if (read.success) return read.data as Utterance;
         // The next answer of the same program has the same form, so the run need not wait for more of them.
@@ -68,4 +68,11 @@ export function openTextModel(name: string, { concurrency }: TextModelSpec, comp
         );
       }),
   };
+}
+
+/** A request that the function may change: the turn keeps its messages and tools as the agent read them. */
+function ownRequest(request: TextRequest): TextRequest {
+  const { messages, tools } = request;
+  const offered = tools?.map((tool) => ({ ...tool, parameters: copyWithSource(tool.parameters) }));
+  return { ...request, messages: plainCopy(messages), ...(offered === undefined ? {} : { tools: offered }) };
 }
