@@ -130,6 +130,19 @@ describe('rewardGroup', () => {
     expect(last?.failure?.message).toBe("expected one of the agents writer, judge, got 'nobody'");
   });
 
+  it('is called again with the outcomes as `play` returned them', async () => {
+    const play = async ({ agents: { writer } }: Parameters<Team['play']>[0]) => [(await writer?.('write'))?.text];
+    const seen: unknown[] = [];
+    const taking: RewardGroup = ({ episodes }) => {
+      const texts = episodes.map(({ outcome }) => (outcome as unknown as string[]).pop());
+      seen.push(texts);
+      if (seen.length === 1) throw new Error('busy');
+      return texts.map(() => 1);
+    };
+    await played(teamOf(taking, { play }), { rewardRetries: 1 });
+    expect(seen).toEqual([words, words, words]);
+  });
+
   it('is called again if it throws, and has the time of an episode', async () => {
     let calls = 0;
     const fails = teamOf((context) => {

@@ -1,6 +1,6 @@
 /** Scores a played episode: calls the team's `reward`, `success` and `metrics`, again if they throw. */
 
-import { isSmall } from '@drmas/engine/errors';
+import { isSmall, plainCopy } from '@drmas/engine/errors';
 import { onAbort } from '@drmas/engine/host';
 import type { Episode, FailureReason } from '@drmas/engine/nouns';
 import type { Reward, RewardContext, RewardValue } from '../team/team.js';
@@ -30,14 +30,18 @@ export async function judgeEpisode(
   const { turns, signal } = running;
   const { team, task, sample } = running.request;
   const played = Object.freeze([...turns]);
-  const judged = { task: data, outcome, episode: { task, sample, turns: played }, agents, signal };
-  // A team that rewards groups has no reward of an episode. A reward that returns nothing is a mistake, not 0.
-  // The functions are async, so that one that throws at once leaves no promise of another without a reader.
-  const rewarded = async () => (team.reward === undefined ? 0 : team.reward(judged));
-  const succeeded = async () => team.success?.(judged);
-  const measured = async () => team.metrics?.(judged);
-  const judge = async () => Promise.all([rewarded(), succeeded(), measured()]);
-  const [reward, success, metrics] = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
+  const { rewardRetries = 0 } = context;
+  const outcomeOf = forEachTry(outcome, rewardRetries);
+  const judge = async (nth: number) => {
+    const judged = { task: data, outcome: outcomeOf(nth), episode: { task, sample, turns: played }, agents, signal };
+    // A team that rewards groups has no reward of an episode. A reward that returns nothing is a mistake, not 0.
+    // The functions are async, so that one that throws at once leaves no promise of another without a reader.
+    const rewarded = async () => (team.reward === undefined ? 0 : team.reward(judged));
+    const succeeded = async () => team.success?.(judged);
+    const measured = async () => team.metrics?.(judged);
+    return Promise.all([rewarded(), succeeded(), measured()]);
+  };
+  const [reward, success, metrics] = await perform('reward', () => repeated(judge, rewardRetries, signal));
   try {
     if (metrics !== undefined) requireNamed(metrics, 'the metrics', 'an object with a number for each name');
     // A branch that returns nothing would count by the reward alone.
@@ -66,22 +70,32 @@ export async function judgeGroup(
   { task, agents }: Pick<RewardContext<unknown, unknown>, 'task' | 'agents'>,
   perform: Perform,
 ): Promise<readonly Reward[]> {
-  const episodes = Object.freeze([...judged]);
-  const judge = async () => team.rewardGroup?.({ task, episodes, agents, signal });
-  const rewards = await perform('reward', () => repeated(judge, context.rewardRetries ?? 0, signal));
-  if (!Array.isArray(rewards) || rewards.length !== episodes.length) {
+  const { rewardRetries = 0 } = context;
+  const outcomes = judged.map(({ outcome }) => forEachTry(outcome, rewardRetries));
+  const judge = async (nth: number) => {
+    const episodes = Object.freeze(judged.map((episode, i) => ({ ...episode, outcome: outcomes[i]?.(nth) })));
+    return team.rewardGroup?.({ task, episodes, agents, signal });
+  };
+  const rewards = await perform('reward', () => repeated(judge, rewardRetries, signal));
+  if (!Array.isArray(rewards) || rewards.length !== judged.length) {
     const returned = Array.isArray(rewards) ? `${rewards.length} rewards` : valueText(rewards);
-    const message = `rewardGroup returned ${returned}, expected a list with one for each of ${episodes.length} episodes`;
+    const message = `rewardGroup returned ${returned}, expected a list with one for each of ${judged.length} episodes`;
     throw new EpisodeFailure('reward', message);
   }
   return rewards;
 }
 
+/** The outcome for each try of a reward: a try that failed may have changed it. */
+function forEachTry<Outcome>(outcome: Outcome, retries: number): (nth: number) => Outcome {
+  const unchanged = retries === 0 ? outcome : plainCopy(outcome);
+  return (nth) => (nth === 1 ? outcome : plainCopy(unchanged));
+}
+
 /** Calls again what throws, after a pause if the network is the cause. */
-async function repeated<T>(act: () => Promise<T>, retries: number, signal: AbortSignal): Promise<T> {
+async function repeated<T>(act: (nth: number) => Promise<T>, retries: number, signal: AbortSignal): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await act();
+      return await act(tries);
     } catch (error) {
       if (signal.aborted) throw error;
       if (tries > retries) {

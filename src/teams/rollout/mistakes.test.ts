@@ -135,6 +135,18 @@ describe('a reward', () => {
     expect(turns).toHaveLength(1);
   });
 
+  it('that throws is asked again with the outcome as `play` returned it', async () => {
+    let tries = 0;
+    const votes = ({ outcome }: { outcome: string[] }) => {
+      const vote = outcome.shift();
+      if (tries++ === 0) throw new Error('busy');
+      return Number(vote);
+    };
+    const play: Play = async ({ agents: { counter } }) => [(await counter('1')).text, '0'];
+    const { score } = await played(play, votes as () => unknown, { rewardRetries: 1 });
+    expect([score.team, tries]).toEqual([7, 2]);
+  });
+
   it('that throws is asked again, with pauses if the network is the cause', async () => {
     await onFakeClock(async (pass) => {
       let tries = 0;
