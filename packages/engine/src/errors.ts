@@ -43,6 +43,7 @@ export {
   faultsError,
   issuesText,
   parseAt,
+  refuseOthers,
   requireKnownKeys,
   shown,
   suggestion,

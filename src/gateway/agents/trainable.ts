@@ -1,4 +1,4 @@
-import { ArgumentError, isObject } from '@drmas/engine/errors';
+import { ArgumentError, isObject, refuseOthers } from '@drmas/engine/errors';
 import type { LanguageModel, ModelResult, ModelStreamPart, ModelWarning } from '../../teams/index.js';
 import { ALL_URLS, playedModel } from './ai-sdk-model.js';
 import { callsOfCaller, currentCalls } from './attribution.js';
@@ -34,9 +34,11 @@ export interface TrainableOptions {
  * const solve = async (prompt: string) => (await generateText({ model: solver, prompt })).text;
  * ```
  */
-export function trainable(agent: string, { otherwise }: TrainableOptions = {}): LanguageModel {
+export function trainable(agent: string, options: TrainableOptions = {}): LanguageModel {
   if (typeof agent !== 'string' || agent === '')
     throw new ArgumentError(`trainable(...): expected the name of an agent, got ${String(agent)}`);
+  const { otherwise, ...others } = options;
+  refuseOthers(`trainable('${agent}', ...)`, others, ['otherwise']);
   const outside = otherwise && checkedModel(agent, otherwise);
   const version = outside?.specificationVersion ?? 'v3';
   const inside = (): LanguageModel | undefined => {

@@ -1,3 +1,4 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import { onAbort } from '@drmas/engine/host';
 import { assistant, toolResult, user } from '@drmas/engine/nouns';
 import { ExactMatch, Factuality, Levenshtein } from 'autoevals';
@@ -219,9 +220,28 @@ describe('fromScorers', () => {
     [[ExactMatch, ExactMatch], /two scorers are named 'ExactMatch'/],
     [[{ scorer: 5 }], /scorer 1 is no function, and has neither run nor assess/],
     [[() => 1], /scorer 1 needs a `name`/],
-    [[{ scorer: ExactMatch, weight: Number.NaN }], /the weight of 'ExactMatch' is NaN/],
+    [[{ scorer: ExactMatch, weight: Number.NaN }], /fromScorers: scorer 1: weight: .*NaN/],
+    [[{ scorer: ExactMatch, wieght: 2 }], /fromScorers: scorer 1: .*"wieght"/],
+    [[{ scorer: ExactMatch, judge: { price: -1 } }], /fromScorers: scorer 1: judge/],
+    [{ match: ExactMatch }, /fromScorers: .*expected array/],
   ])('refuses %j', (scorers, message) => {
+    expect(() => fromScorers(scorers as unknown as Scorer[])).toThrow(ArgumentError);
     expect(() => fromScorers(scorers as unknown as Scorer[])).toThrow(message);
+  });
+
+  it.each([
+    [{ concurrency: 0 }, /fromScorers: concurrency: /],
+    [{ perMinute: 0 }, /fromScorers: perMinute: /],
+    [{ retries: -1 }, /fromScorers: retries: /],
+    [{ cache: Number.NaN }, /fromScorers: cache: /],
+    [{ arguments: () => ({}) }, /fromScorers: .*"arguments"/],
+  ])('refuses the options %j', (options, message) => {
+    expect(() => fromScorers([ExactMatch], options as object)).toThrow(ArgumentError);
+    expect(() => fromScorers([ExactMatch], options as object)).toThrow(message);
+  });
+
+  it('accepts judges without a limit a minute', () => {
+    expect(fromScorers([ExactMatch], { perMinute: Number.POSITIVE_INFINITY }).judges).toEqual([]);
   });
 });
 

@@ -1,9 +1,10 @@
 /** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
 
-import { ArgumentError, DrmasError, isObject, messageOf } from '@drmas/engine/errors';
+import { ArgumentError, DrmasError, isObject, issuesText, messageOf } from '@drmas/engine/errors';
 import { contentText } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
+import { z } from 'zod';
 import type { Reward, RewardContext, RewardParts, Team } from '../team/team.js';
 import { callsModel, callsOf, type Scorer, type ScorerCalls, type ScorerInput, scoreIn } from './foreign-scorers.js';
 
@@ -33,6 +34,29 @@ export interface ScorersOptions<Data, Outcome> {
   readonly retries?: number;
   /** The number of latest verdicts of judges to keep, for equal questions. Default 10,000. */
   readonly cache?: number;
+}
+
+const optionsSchema = z
+  .strictObject({
+    args: z.custom((value) => typeof value === 'function', 'expected a function'),
+    concurrency: z.int().min(1),
+    perMinute: z.union([z.number().gt(0), z.literal(Number.POSITIVE_INFINITY)]),
+    retries: z.int().min(0),
+    cache: z.int().min(0),
+  } satisfies Record<keyof ScorersOptions<unknown, unknown>, z.ZodType>)
+  .partial();
+
+const namedSchema = z.strictObject({
+  scorer: z.unknown(),
+  name: z.string().optional(),
+  weight: z.number().optional(),
+  judge: z.union([z.boolean(), z.strictObject({ price: z.number().min(0).optional() })]).optional(),
+} satisfies Record<keyof NamedScorer, z.ZodType>);
+
+/** @throws ArgumentError for options that are unknown or wrong */
+function requireFit(schema: z.ZodType, value: unknown, place: string): void {
+  const { error } = schema.safeParse(value);
+  if (error !== undefined) throw new ArgumentError(`${place}: ${issuesText(error.issues)}`);
 }
 
 /** A scorer that calls a hosted model. Its verdicts may differ when they are asked for again. */
@@ -104,6 +128,8 @@ export function fromScorers<Data = unknown, Outcome = unknown>(
     retries = 3,
     cache = 10_000,
   } = options;
+  requireFit(optionsSchema, options, 'fromScorers');
+  requireFit(z.array(z.unknown()), scorers, 'fromScorers');
   const checked = scorers.map(checkedScorer);
   const names = checked.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
@@ -243,6 +269,7 @@ export function judgesOf({ reward }: Pick<Team, 'reward'>): readonly Judge[] {
 function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
   const named: NamedScorer =
     isObject(entry) && 'scorer' in entry ? (entry as NamedScorer) : { scorer: entry as Scorer };
+  requireFit(namedSchema, named, `fromScorers: scorer ${index + 1}`);
   const { scorer, weight = 1 } = named;
   const calls = callsOf(scorer);
   const functionName = (typeof scorer === 'function' || isObject(scorer)) && 'name' in scorer ? scorer.name : undefined;
@@ -251,8 +278,6 @@ function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
     throw new ArgumentError(`fromScorers: scorer ${index + 1} is no function, and has neither run nor assess`);
   if (typeof name !== 'string' || name === '')
     throw new ArgumentError(`fromScorers: scorer ${index + 1} needs a \`name\``);
-  if (!Number.isFinite(weight))
-    throw new ArgumentError(`fromScorers: the weight of '${name}' is ${weight}; expected a number`);
   const { judge = callsModel(scorer) } = named;
   const price = isObject(judge) ? (judge.price ?? 0) : 0;
   return { name, weight, calls, judge: judge === false ? undefined : { name, price } };

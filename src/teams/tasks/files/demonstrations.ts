@@ -11,6 +11,7 @@ import {
   jsonValue,
   parseWithSources,
   RecipeError,
+  refuseOthers,
   shown,
   TaskError,
 } from '@drmas/engine/errors';
@@ -110,7 +111,8 @@ export function withDemonstrations<Data>(
   options: DemonstrationOptions = {},
 ): TaskSource<Data> {
   if (typeof path !== 'string' || path === '') throw new RecipeError('withDemonstrations: expected the path of a file');
-  const { agent = null } = options;
+  const { agent = null, ...others } = options;
+  refuseOthers('withDemonstrations', others, ['agent']);
   const { settings, configure } = tasks;
   let read: Demonstrations | undefined;
   return {

@@ -1,7 +1,7 @@
 /** Turns zod's issues into one RecipeError that names the path, the expectation and the actual value. */
 import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { RecipeError } from '../errors.js';
+import { ArgumentError, RecipeError } from '../errors.js';
 import type { Issue } from '../task.js';
 
 type Path = readonly PropertyKey[];
@@ -18,6 +18,15 @@ export function suggestion(name: string, names: readonly string[]): string {
   const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(1, Math.floor(name.length / 2));
   const list = names.length <= 16 ? ` (known: ${names.join(', ')})` : '';
   return `${near ? `; did you mean '${nearest}'?` : ''}${list}`;
+}
+
+/**
+ * Refuses options that a function does not have. @param others The rest of its options, behind those that it has
+ * @throws ArgumentError
+ */
+export function refuseOthers(place: string, others: object, known: readonly string[]): void {
+  const [key] = Object.keys(others);
+  if (key !== undefined) throw new ArgumentError(`${place}: unknown key '${key}'${suggestion(key, known)}`);
 }
 
 /** A value as text for an error message, without keys for servers. */
