@@ -1,4 +1,4 @@
-/** Recognises errors of parsers and frameworks that are not a mistake in the team's code: most follow from agents' texts. */
+/** Recognises errors of parsers and frameworks that are no mistake of the team: most follow from the agents' texts. */
 
 import { isObject, messageOf } from '@drmas/engine/errors';
 import type { Turn } from '@drmas/engine/nouns';
