@@ -34,6 +34,15 @@ const look = tool({
 });
 
 describe('a model of AI SDK', () => {
+  it('names the tool whose result is no JSON', async () => {
+    const { model } = scripted(calling);
+    const counting = tool({ inputSchema: jsonSchema<object>({ type: 'object' }), execute: async () => ({ n: 1n }) });
+    const ask = { prompt: '1+1', tools: { look: counting }, stopWhen: stepCountIs(3), maxRetries: 0 };
+    await expect(generateText({ model, ...ask })).rejects.toThrow(
+      /^the result of the tool 'look' is no JSON: .*BigInt/,
+    );
+  });
+
   it('returns the response under the id of its turn, streamed or not', async () => {
     const ask = { system: 'Solve', prompt: '1+1', tools: { look }, stopWhen: stepCountIs(3) };
     const whole = scripted(calling, answer({ id: 't2', content: 'two' }));

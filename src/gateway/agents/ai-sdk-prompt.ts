@@ -1,5 +1,5 @@
 /** Reads a call of AI SDK's interface as a request to a model. */
-import { ArgumentError, isObject } from '@drmas/engine/errors';
+import { ArgumentError, isObject, messageOf } from '@drmas/engine/errors';
 import { argumentsText, type Message, type Tool, type ToolCall } from '@drmas/engine/nouns';
 import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../../teams/index.js';
 import type { ModelRequest } from '../dialects/dialect.js';
@@ -112,7 +112,12 @@ function callOf(part: PromptPart): ToolCall {
 function toolMessage(part: PromptPart): Message[] {
   if (part.type !== 'tool-result') return [];
   const { toolCallId, toolName, output } = part as PromptPart & Record<string, unknown>;
-  return [{ role: 'tool', content: resultText(output), toolCallId: String(toolCallId), name: String(toolName) }];
+  try {
+    return [{ role: 'tool', content: resultText(output), toolCallId: String(toolCallId), name: String(toolName) }];
+  } catch (error) {
+    if (error instanceof ArgumentError) throw error;
+    throw new ArgumentError(`the result of the tool '${String(toolName)}' is no JSON: ${messageOf(error)}`);
+  }
 }
 
 function resultText(output: unknown): string {
