@@ -110,7 +110,7 @@ function drawnSettings(random: RandomStream, { assign }: Way): string[] {
 const DRAWS = 40;
 
 /** Refusals that only the turns of a run can cause. */
-const foundLater = /envStep must be a finite number/; // `advantage-alignment` needs rounds, and the writers have none
+const foundLater = /give each call of an agent its round/; // `advantage-alignment`: the writers have none
 
 let ran = 0;
 

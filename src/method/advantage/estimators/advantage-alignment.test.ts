@@ -120,7 +120,7 @@ describe('advantage alignment', () => {
     const { envStep: _, ...nameless } = first;
     const { agentStepReward: __, ...unpaid } = first;
     expect(() => flat([nameless, ...rest], plain)).toThrow(
-      'turns[0] (task a, episode e0, agent alice, turn 0): envStep',
+      /^turns\[0\] \(task a, episode e0, agent alice, turn 0\): .* give each call of an agent its round/,
     );
     expect(() => flat([unpaid, ...rest], plain)).toThrow('agent alice, turn 0): agentStepReward must be');
   });

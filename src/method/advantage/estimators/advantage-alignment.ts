@@ -1,3 +1,4 @@
+import { ArgumentError } from '@drmas/engine/errors';
 import { z } from 'zod';
 import { defineEstimator } from '../define-estimator.js';
 import { parentsOf, statisticsOf } from '../groups.js';
@@ -53,7 +54,13 @@ export const advantageAlignment = defineEstimator({
     ...(spread === 'none' ? ['epsilon', 'minimumSpread'] : []),
   ],
   compute(batch, { weight, gamma, spread }, settings) {
-    batch.numbers('envStep', (turn) => turn.envStep);
+    const unnumbered = batch.turns.findIndex(({ envStep }) => envStep === undefined);
+    if (unnumbered >= 0)
+      throw new ArgumentError(
+        `${batch.nameOf(unnumbered)}: advantage-alignment compares the same round of several episodes, and this turn ` +
+          'names none: give each call of an agent its round, such as `solver(prompt, { envStep: 0 })`, or choose another ' +
+          'estimator',
+      );
     const { agentSteps, agents, taskAgentSteps } = batch;
     const returns = statisticsOf(agentSteps, stepReturns(batch, gamma, 'agent')).mean;
     const members = parentsOf(agentSteps, taskAgentSteps);
