@@ -36,7 +36,7 @@ export function checkLosses(
       );
     if (weighs) continue;
     const weighing = estimators.flatMap(({ type, traits }) => (traits.weighsDemonstrations ? [type] : []));
-    const reason = `weighs samples by their advantage, and '${settings.advantage.type}' has negative ones`;
+    const reason = `takes advantages for weights of demonstrations, which those of '${settings.advantage.type}' are not`;
     const expected = `expected advantage.type '${weighing.join("' or '")}', or another loss`;
     throw new RecipeError(`'${type}' ${reason}; ${expected}`, `${lossPath(settings, policy)}.type`);
   }

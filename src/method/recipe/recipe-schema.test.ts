@@ -144,7 +144,7 @@ describe('the losses of a recipe', () => {
     [['loss.clipLow=1'], /^loss.clipLow/],
     [
       ['loss={"type":"cross-entropy"}'],
-      /^loss.type: 'cross-entropy' weighs .* 'drmas' has negative ones; .*'rejection'/,
+      /^loss.type: 'cross-entropy' takes .* weights of demonstrations, which those of 'drmas' are not; .*'rejection'/,
     ],
     [['policies.verifier.loss={"type":"cross-entropy"}'], /^policies.verifier.loss.type: 'cross-entropy'/],
     [
