@@ -49,6 +49,7 @@ export {
   suggestion,
 } from './base/core/validation/explain.js';
 export { fitsJsonSchema, fitsSchema } from './base/core/validation/json-schema.js';
+export { type OptionNames, requireKnown } from './base/core/validation/known-options.js';
 export {
   assertSameShape,
   DEEPEST,

@@ -1,5 +1,5 @@
 /** Chooses the groups of episodes that an update learns from. */
-import { ArgumentError } from '@drmas/engine/errors';
+import { ArgumentError, requireKnown } from '@drmas/engine/errors';
 import { differ, standardDeviation } from '@drmas/engine/math';
 
 /**
@@ -29,7 +29,7 @@ const areDifferent = (scores: readonly number[]): boolean => scores.some((score)
  * with equal rewards teaches nothing about its task.
  * @param rewards One an episode, groups side by side
  * @param options.lastTry Keep everything, because there is no time to play other tasks
- * @throws ArgumentError if the episodes do not fill whole groups
+ * @throws ArgumentError if the episodes do not fill whole groups, or an option is unknown
  *
  * @example
  * ```ts
@@ -40,8 +40,10 @@ const areDifferent = (scores: readonly number[]): boolean => scores.some((score)
  */
 export function filterGroups(
   rewards: readonly number[],
-  { groupSize, lastTry = false }: { readonly groupSize: number; readonly lastTry?: boolean },
+  options: { readonly groupSize: number; readonly lastTry?: boolean },
 ): number[] {
+  requireKnown<typeof options>(options, { groupSize: true, lastTry: true });
+  const { groupSize, lastTry = false } = options;
   if (!Number.isInteger(groupSize) || groupSize < 1 || rewards.length % groupSize !== 0) {
     throw new ArgumentError(`${rewards.length} rewards are not whole groups of ${groupSize}`);
   }

@@ -2,7 +2,7 @@
 
 import { basename, dirname, join } from 'node:path';
 import type { EngineDevice } from '@drmas/engine/contract';
-import { messageOf, RunError } from '@drmas/engine/errors';
+import { messageOf, type OptionNames, RunError, requireKnown } from '@drmas/engine/errors';
 import type { RunEvent, ScoredEvaluation } from '@drmas/engine/events';
 import type { PlayProgress, RunListener } from '@drmas/engine/host';
 import type { Episode } from '@drmas/engine/nouns';
@@ -63,6 +63,11 @@ interface Execution extends ListenerOptions {
   readonly protect?: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
+const EXECUTION: OptionNames<Execution> = {
+  ...{ threads: true, signal: true, store: true, protect: true, sinks: true, track: true },
+  ...{ onNotice: true, onProgress: true, onStart: true },
+};
+
 /** The options of `train`. */
 export interface TrainOptions extends Execution {
   /** The run's directory; by default a new one under `runs/` in the working directory. */
@@ -94,7 +99,8 @@ export interface TrainResult {
  * const { run, events } = await train('math', { seed: 2, set: ['training.steps=20'] });
  * ```
  */
-export function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
+export async function train(recipe: string | RecipeDefinition, options: TrainOptions = {}): Promise<TrainResult> {
+  requireKnown<TrainOptions>(options, { ...EXECUTION, run: true, seed: true, set: true });
   return trainIn(thisProcess, recipe, options);
 }
 
@@ -157,11 +163,12 @@ export interface ResumeOptions extends Execution {
  * await resume('runs/first');
  * ```
  */
-export function resume(
+export async function resume(
   run: string,
   recipe?: string | RecipeDefinition,
   options: ResumeOptions = {},
 ): Promise<TrainResult> {
+  requireKnown<ResumeOptions>(options, { ...EXECUTION, acceptChanges: true, device: true, from: true });
   return resumeIn(thisProcess, run, recipe, options);
 }
 
@@ -256,6 +263,11 @@ export interface EvaluateOptions {
   readonly onProgress?: (progress: PlayProgress) => void;
 }
 
+const EVALUATE: OptionNames<EvaluateOptions> = {
+  ...{ tasks: true, samples: true, by: true, checkpoint: true, recipe: true, acceptChanges: true },
+  ...{ threads: true, signal: true, onNotice: true, onProgress: true },
+};
+
 /**
  * Plays held-out tasks with a checkpoint of a run, by default the last, and the recipe it was trained with. Given a
  * recipe (a name, a file or the result of `defineRecipe`), it plays before any training: the baseline; all agents may
@@ -274,6 +286,7 @@ export async function evaluate(
   run: string | RecipeDefinition,
   options: EvaluateOptions = {},
 ): Promise<ScoredEvaluation> {
+  requireKnown(options, EVALUATE);
   const { checkpoint, ...rest } = options;
   return (await evaluateRun(run, { ...rest, from: checkpoint?.toString() })).event;
 }

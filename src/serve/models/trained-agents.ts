@@ -1,4 +1,4 @@
-import { BackendError, DialectError, suggestion } from '@drmas/engine/errors';
+import { BackendError, DialectError, requireKnown, suggestion } from '@drmas/engine/errors';
 import { nodeHost } from '@drmas/engine/platform';
 import { wholeAnswer } from '../../gateway/dialects.js';
 import { agentModel } from '../../gateway/index.js';
@@ -42,6 +42,7 @@ export interface TrainedAgents extends AsyncDisposable {
  * ```
  */
 export function trainedAgents(from: string, options: TrainedAgentsOptions = {}): TrainedAgents {
+  requireKnown<TrainedAgentsOptions>(options, { threads: true, onNotice: true, checkpoint: true, acceptChanges: true });
   const { threads, onNotice = () => {}, ...place } = options;
   const disposed = new AbortController();
   let opened: Promise<OpenAgentModels> | undefined;

@@ -1,5 +1,5 @@
 /** The metrics of an evaluation: scores of k samples a task, and bootstrap intervals of their mean over tasks. */
-import { ArgumentError } from '@drmas/engine/errors';
+import { ArgumentError, requireKnown } from '@drmas/engine/errors';
 import { mean, RandomStream } from '@drmas/engine/math';
 
 /**
@@ -113,6 +113,7 @@ export function bootstrapInterval(
   perTask: readonly number[],
   options: { readonly level?: number; readonly resamples?: number; readonly seed?: number } = {},
 ): BootstrapInterval {
+  requireKnown<typeof options>(options, { level: true, resamples: true, seed: true });
   const { level = 0.95, resamples = 2000, seed = 0 } = options;
   const n = perTask.length;
   if (n === 0 || !perTask.every(Number.isFinite)) {

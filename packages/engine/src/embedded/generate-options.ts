@@ -1,8 +1,7 @@
 import type { ContentWithCalls } from '../backends/agent-reply.js';
 import type { Sampling } from '../contract/sampling.js';
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
 import type { FinishReason, Tool } from '../nouns.js';
-import { type OptionNames, requireKnown } from './known-options.js';
 
 /** Token ids, in the vocabulary of the policy. */
 export type TokenIds = readonly number[] | Int32Array;

@@ -1,5 +1,6 @@
 /** Loads models and tokenizers from directories and hubs, for programs that use drmas as a library. */
 import { availableParallelism } from 'node:os';
+import { requireKnown } from '../errors.js';
 import { modelDirectory } from '../hub/model-directory.js';
 import { readTemplate, readTokenizer } from '../model/formats/tokenizer-files.js';
 import type { Tokenizer } from '../nouns.js';
@@ -48,6 +49,7 @@ export interface LoadPolicyOptions {
  * ```
  */
 export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
+  requireKnown<LoadPolicyOptions>(options, { threads: true, base: true, onProgress: true, signal: true });
   const { threads = Math.max(1, availableParallelism() - 1), base, signal, onProgress } = options;
   const place = { signal, onProgress };
   const directory = await modelDirectory(model, place);

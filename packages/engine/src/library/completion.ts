@@ -3,9 +3,8 @@
 import type { DecoderConfig } from '../contract/architecture.js';
 import type { Sampling } from '../contract/sampling.js';
 import { checkedSampling, type TokenIds } from '../embedded/generate-options.js';
-import { type OptionNames, requireKnown } from '../embedded/known-options.js';
 import { requireRoom } from '../embedded/token-checks.js';
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
 import type { FinishReason, Message, Tokenizer } from '../nouns.js';
 
 /** A prompt: text without a template, messages for the model's chat template, or token ids. */

@@ -430,6 +430,12 @@ describe('what is wrong is said before any work', () => {
     ['a wrong temperature', { temperature: -1 }, {}, 'samples[1].temperature: expected'],
     ['an empty episode', { episodeTokens: 0 }, {}, 'samples[1].episodeTokens: expected'],
     ['a span that leaves a token out', { spans: [{ start: 2, end: 3 }] }, {}, 'written tokens outside its spans'],
+    [
+      'a field that samples do not have',
+      { advantage: ones } as object,
+      {},
+      "samples[1] has the unknown field 'advantage'; did you mean 'advantages'?",
+    ],
     ['an unknown loss', {}, { loss: { type: 'ppo' } as never }, 'loss.type'],
     ['a setting out of range', {}, { loss: { type: 'ppo-clip', clip: 2 } }, 'loss.clip must be a number < 1, got 2'],
     ['an unknown KL', {}, { kl: { kind: 'k9' as 'k1', coefficient: 1 } }, 'unknown KL kind "k9"'],

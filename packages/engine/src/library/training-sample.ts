@@ -3,7 +3,7 @@
 import type { DecoderConfig } from '../contract/architecture.js';
 import type { TokenIds } from '../embedded/generate-options.js';
 import { requireTokens } from '../embedded/token-checks.js';
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
 import type { Span, TrainingSample } from '../nouns.js';
 import type { Completion } from './completion.js';
 
@@ -82,6 +82,11 @@ function afterPrompt(prompt: TokenIds, numbers: ArrayLike<number>): Float32Array
 const PER_TOKEN = ['behaviourLogprobs', 'advantages', 'referenceLogprobs', 'proximalLogprobs'] as const;
 type PerToken = (typeof PER_TOKEN)[number];
 
+const SAMPLE: OptionNames<Sample> = {
+  ...{ tokens: true, mask: true, temperature: true, spans: true, episodeTokens: true },
+  ...{ behaviourLogprobs: true, advantages: true, referenceLogprobs: true, proximalLogprobs: true },
+};
+
 export interface SampleNeeds {
   readonly model: string;
   readonly config: DecoderConfig;
@@ -97,6 +102,7 @@ export function checkedSamples(samples: readonly Sample[], needs: SampleNeeds): 
 }
 
 function checkedSample(sample: Sample, what: string, { model, config, required, weighted = false }: SampleNeeds) {
+  requireKnown(sample, SAMPLE, `${what} has the unknown field`);
   const { tokens, mask, spans, temperature = 1, episodeTokens } = sample;
   requireTokens(`${what}.tokens`, tokens, config);
   requireNumbers(`${what}.mask`, mask, tokens.length, 'expected 0 or 1', (value) => value === 0 || value === 1);

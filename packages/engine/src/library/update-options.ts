@@ -1,8 +1,7 @@
 /** The options of an update, as a program writes them: the loss, and the optimiser's step. */
 import type { z } from 'zod';
 import type { OptimStepSettings } from '../contract/optimizer-settings.js';
-import { type OptionNames, requireKnown } from '../embedded/known-options.js';
-import { ArgumentError, parseSpec } from '../errors.js';
+import { ArgumentError, type OptionNames, parseSpec, requireKnown } from '../errors.js';
 import { type KlTerm, klEstimator } from '../loss/kl.js';
 import { correctionOf, lossSchema } from '../loss/loss-spec.js';
 import { normalizerOf } from '../loss/objective/merged-samples.js';

@@ -1,4 +1,4 @@
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, requireKnown } from '../errors.js';
 import { aggregateLoss, aggregationWeights, assertSameShape, type TokenNumbers } from './aggregate.js';
 import type { Aggregation } from './loss-settings.js';
 
@@ -27,8 +27,10 @@ export interface EntropyResult {
  */
 export function entropyBonus(
   { logits, mask }: { readonly logits: readonly (readonly TokenNumbers[])[]; readonly mask: readonly TokenNumbers[] },
-  { aggregate, temperature = 1 }: { readonly aggregate: Aggregation; readonly temperature?: number },
+  options: { readonly aggregate: Aggregation; readonly temperature?: number },
 ): EntropyResult {
+  requireKnown<typeof options>(options, { aggregate: true, temperature: true });
+  const { aggregate, temperature = 1 } = options;
   assertSameShape({ logits, mask });
   if (!(temperature > 0)) throw new ArgumentError(`temperature must be greater than 0, got ${temperature}`);
   const weights = aggregationWeights(mask, aggregate);

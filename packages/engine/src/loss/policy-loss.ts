@@ -1,4 +1,4 @@
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
 import { assertSameShape, hasAdvantage, normalizerOfRows, type TokenNumbers } from './aggregate.js';
 import type { LossMetrics } from './loss-metrics.js';
 import { type AnyLoss, correctionOf, lossKind } from './loss-spec.js';
@@ -47,6 +47,8 @@ export interface PolicyLossOptions {
   readonly klBaseline?: number;
 }
 
+const OPTIONS: OptionNames<PolicyLossOptions> = { normalizer: true, maxTokens: true, context: true, klBaseline: true };
+
 /** A loss, its gradient with respect to the log-probs, and the loss's metrics. */
 export interface PolicyLossResult {
   readonly loss: number;
@@ -68,6 +70,7 @@ export interface PolicyLossResult {
  * ```
  */
 export function policyLoss(input: PolicyLossInput, spec: AnyLoss, options: PolicyLossOptions = {}): PolicyLossResult {
+  requireKnown(options, OPTIONS);
   const { logprobs, behaviourLogprobs, advantages, mask } = input;
   const correction = correctionOf(spec);
   if (correction !== undefined && input.proximalLogprobs === undefined)

@@ -1,3 +1,4 @@
+import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
 import { assertSameShape, countTokens, normalizerOfRows, rowWeight, type TokenNumbers } from './aggregate.js';
 import type { Aggregation } from './loss-settings.js';
 
@@ -13,6 +14,8 @@ export interface ValueLossOptions {
   readonly normalizer?: number;
 }
 
+const OPTIONS: OptionNames<ValueLossOptions> = { clip: true, aggregate: true, normalizer: true };
+
 /** A critic's loss and its gradient with respect to the values. */
 export interface ValueLossGradient {
   readonly loss: number;
@@ -24,7 +27,7 @@ export interface ValueLossGradient {
 /**
  * The clipped value loss of PPO: max((v - R)², (clamp(v, v_old ± clip) - R)²) a token, R = return; without the ½ that
  * some put before it, as in the paper's code.
- * @throws ArgumentError when shapes differ
+ * @throws ArgumentError when shapes differ or an option is wrong
  *
  * @example
  * ```ts
@@ -41,8 +44,11 @@ export function valueLoss(
     readonly returns: readonly TokenNumbers[]; // [rows][T]
     readonly mask: readonly TokenNumbers[]; // [rows][T]
   },
-  { clip, aggregate, normalizer }: ValueLossOptions,
+  options: ValueLossOptions,
 ): ValueLossGradient {
+  requireKnown(options, OPTIONS);
+  const { clip, aggregate, normalizer } = options;
+  if (!(clip >= 0)) throw new ArgumentError(`clip must be at least 0, got ${clip}`);
   const { values, oldValues, returns, mask } = input;
   assertSameShape({ values, oldValues, returns, mask });
   const divisor = normalizer ?? normalizerOfRows(aggregate, mask);

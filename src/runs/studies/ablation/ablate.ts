@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { contentHash } from '@drmas/engine/disk';
-import { messageOf, RecipeError, RunError, suggestion } from '@drmas/engine/errors';
+import { messageOf, type OptionNames, RecipeError, RunError, requireKnown, suggestion } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { type Host, type PlayProgress, type RunListener, trainingBudget } from '@drmas/engine/host';
 import { isOtherModel } from '@drmas/engine/model';
@@ -53,7 +53,7 @@ const BEFORE_REINFORCEMENT: readonly RunEvent['type'][] = ['preparing', 'run.sta
 
 /** The options of `ablate`. */
 export interface AblateOptions extends ComparedOptions {
-  /** Number of pairs. Default: 5. Pair i has seed i and warm start i. */
+  /** Number of pairs. Default: 6. Pair i has seed i and warm start i. */
   readonly seeds?: number;
   /** The seed of the first pair. Default: 1. Each next pair has the next seed. */
   readonly firstSeed?: number;
@@ -97,6 +97,12 @@ export interface AblateOptions extends ComparedOptions {
   readonly onEnd?: (run: RunSummary) => void;
 }
 
+const OPTIONS: OptionNames<AblateOptions> = {
+  ...{ vary: true, variants: true, seeds: true, firstSeed: true, warmStartSeed: true, baseline: true, parts: true },
+  ...{ set: true, run: true, threads: true, parallel: true, track: true, signal: true, protect: true, onNotice: true },
+  ...{ onStart: true, onBegin: true, onEvent: true, onProgress: true, onEnd: true },
+};
+
 /** An ablation with a checked request. */
 export interface AblationPlan {
   readonly directory: string;
@@ -134,7 +140,8 @@ export interface AblationResult {
  * const { differences } = await ablate('math', { vary: { 'advantage.type': ['grpo', 'drmas'] }, seeds: 10 });
  * ```
  */
-export function ablate(recipe: string | RecipeDefinition, options: AblateOptions): Promise<AblationResult> {
+export async function ablate(recipe: string | RecipeDefinition, options: AblateOptions): Promise<AblationResult> {
+  requireKnown(options, OPTIONS);
   return ablateIn(thisProcess, recipe, options);
 }
 

@@ -1,0 +1,16 @@
+import { ArgumentError } from '../errors.js';
+import { suggestion } from './explain.js';
+
+/** The names of all options of a call: the compiler checks that none is missing. */
+export type OptionNames<Options> = { readonly [Name in keyof Options]-?: true };
+
+/**
+ * Refuses options that a call does not have, which would silently have no effect.
+ * @param what The kind of the names, for the message
+ * @throws ArgumentError naming one
+ */
+export function requireKnown<Options>(options: object, known: OptionNames<Options>, what = 'unknown option'): void {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (unknown === undefined) return;
+  throw new ArgumentError(`${what} '${unknown}'${suggestion(unknown, Object.keys(known))}`);
+}

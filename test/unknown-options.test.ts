@@ -1,0 +1,49 @@
+/** Public calls refuse options that they do not have: a misspelt one would silently have no effect. */
+import { ArgumentError } from '@drmas/engine/errors';
+import { expect, it } from 'vitest';
+import {
+  ablate,
+  bootstrapInterval,
+  entropyBonus,
+  evaluate,
+  filterGroups,
+  loadPolicy,
+  policyLoss,
+  resume,
+  train,
+  trainedAgents,
+  valueLoss,
+} from '../src/index.js';
+
+const rows = { logprobs: [[-1]], behaviourLogprobs: [[-1]], advantages: [[1]], mask: [[1]] };
+const values = { values: [[1]], oldValues: [[0]], returns: [[2]], mask: [[1]] };
+const aggregate = 'token-mean';
+
+/** Calls with options that are right, and one more. */
+const calls: Readonly<Record<string, (more: object) => unknown>> = {
+  ablate: (more) => ablate('no-recipe', { seeds: 6, ...more }),
+  bootstrapInterval: (more) => bootstrapInterval([0, 1], { level: 0.9, resamples: 10, seed: 1, ...more }),
+  entropyBonus: (more) => entropyBonus({ logits: [[[0, 1]]], mask: [[1]] }, { aggregate, temperature: 1, ...more }),
+  evaluate: (more) => evaluate('no-run', { tasks: 3, ...more }),
+  filterGroups: (more) => filterGroups([0, 1], { groupSize: 2, lastTry: false, ...more }),
+  loadPolicy: (more) => loadPolicy('no-directory', { threads: 1, ...more }),
+  policyLoss: (more) =>
+    policyLoss(rows, { type: 'ppo-clip', clip: 0.2, aggregate }, { normalizer: 2, maxTokens: 3, ...more }),
+  resume: (more) => resume('no-run', undefined, { threads: 1, ...more }),
+  train: (more) => train('no-recipe', { threads: 1, ...more }),
+  trainedAgents: (more) => trainedAgents('no-run', { threads: 1, ...more }),
+  valueLoss: (more) => valueLoss(values, { clip: 0.5, aggregate, normalizer: 1, ...more }),
+};
+
+it.each(Object.entries(calls))('%s', async (_, call) => {
+  const outcome = async (more: object) => call(more);
+  const refused = await outcome({ normaliser: undefined }).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(ArgumentError);
+  expect(String(refused)).toContain("unknown option 'normaliser'");
+  const accepted = await outcome({}).catch((error: unknown) => error);
+  expect(String(accepted)).not.toContain('unknown option');
+});
+
+it('a bound of values that is missing is refused', () => {
+  expect(() => valueLoss(values, { aggregate } as never)).toThrow('clip must be at least 0, got undefined');
+});
