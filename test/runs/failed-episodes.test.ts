@@ -1,6 +1,7 @@
 /** Runs go on whatever fails, under every estimator, and count the episodes that are left. */
 
-import { mean } from '@drmas/engine/math';
+import { RecipeError } from '@drmas/engine/errors';
+import { mean, RandomStream } from '@drmas/engine/math';
 import { choiceTable, tinyDecoder } from '@drmas/engine/model';
 import {
   type Episode,
@@ -24,6 +25,7 @@ import { EpisodeFailure } from '../../src/teams/rollout/episode-failure.js';
 import { costOfCalls } from '../../src/teams/rollout.js';
 import type { Reward, Team } from '../../src/teams/team/team.js';
 import { choiceRecipe, game, learnSteps, type PlayedAndLearnt, type Round, richReward } from '../support/choice-run.js';
+import { drawnSettings, reasons, tables, type Way } from '../support/drawn-settings.js';
 
 type Advantage = NonNullable<RecipeInput['advantage']>;
 
@@ -37,16 +39,6 @@ const estimators = standard.estimators.map(({ type, traits }) => ({
 }));
 /** The model of an estimator with a critic. */
 const decoder = tinyDecoder({ ...tinySizes, context: 64, tokenizer: { type: 'bytes' } });
-
-const reasons = Object.keys({
-  error: true,
-  'invalid-output': true,
-  overlong: true,
-  timeout: true,
-  'too-many-turns': true,
-  reward: true,
-  backend: true,
-} satisfies Record<FailureReason, true>) as FailureReason[];
 
 /** Half of the episodes fail. Greedy episodes and branches have chances of their own, and fail too. */
 const fails = (chance: number) => chance < 0.5;
@@ -113,6 +105,7 @@ const filters = [
   ]),
 ];
 const rules = ['exclude', 'zero'] as const;
+const DRAWS = 90;
 
 /** Counts a step by hand: which episodes count, what they earn, and whether each learnt turn has finite advantages. */
 function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof rules)[number]): void {
@@ -120,7 +113,7 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
   const counted = all.filter((episode) => isLesson(episode) || rule === 'zero');
   expect(event.episodes).toMatchObject({ played: all.length, failed: all.filter(({ failure }) => failure).length });
   expect(played.scored.flatMap(({ episodes }) => episodes)).toEqual(counted);
-  for (const { failure, score } of all) if (failure !== undefined) expect(score.team).toBe(0);
+  for (const { failure, score } of all) if (failure !== undefined) expect(score.team).toBe(score.parts.calls ?? 0);
   // The means of the step are over all that was played, without those whose reward alone is missing.
   const judged = all.filter((episode) => !isUnscored(episode));
   const meanOf = (of: (episode: Episode) => number) => mean(judged.map(of));
@@ -142,7 +135,10 @@ function expectCounted({ played, learnt, event }: PlayedAndLearnt, rule: (typeof
     const written = all.flatMap(({ turns }) => turns).filter((turn) => turn.agent === name);
     expect(agent.turns, name).toBe(written.length);
     expect(agent.invalid).toBeCloseTo(mean(written.map(({ valid }) => Number(!valid))), 12);
-    expect(agent.responseTokens).toBeCloseTo(mean(written.flatMap((turn) => responseTokens(turn) ?? [])), 12);
+    const lengths = written.flatMap((turn) => responseTokens(turn) ?? []); // a frozen text has no tokens
+    expect(agent.responseTokens ?? 'absent', name).toEqual(
+      lengths.length === 0 ? 'absent' : expect.closeTo(mean(lengths), 12),
+    );
     expect(agent.cut ?? 0).toBeLessThanOrEqual(1);
     const logprobs = written.flatMap((turn) => turn.logprobs);
     if (agent.sampledEntropy !== undefined) expect(agent.sampledEntropy).toBeCloseTo(Math.max(0, -mean(logprobs)), 12);
@@ -202,6 +198,24 @@ describe('a run goes on after failures, and counts the episodes that are left', 
           for (const step of await runWith(failing(reason), advantage, { failedEpisodes, filter }))
             expectCounted(step, failedEpisodes);
   });
+});
+
+const many = { tags: 'verify', timeout: 300_000 };
+it('a run of settings that are drawn together counts the episodes that are left', many, async () => {
+  let ran = 0;
+  for (let n = 0; n < DRAWS; n++) {
+    const way = tables[n % tables.length] as Way;
+    const overrides = drawnSettings(new RandomStream('counted', Number(process.env.DRMAS_TEST_SEED ?? 1), n), way);
+    const drawn = `${way.name}: ${overrides.join(' ')}`;
+    const rule = overrides.includes('training.failedEpisodes=zero') ? 'zero' : 'exclude';
+    try {
+      for (const step of await learnSteps(way.recipe(overrides))) expectCounted(step, rule);
+      ran++;
+    } catch (error) {
+      if (!(error instanceof RecipeError)) throw new Error(drawn, { cause: error });
+    }
+  }
+  expect(ran).toBeGreaterThan(DRAWS / 2);
 });
 
 describe('an agent that is called in one episode of a group', () => {
