@@ -2,7 +2,7 @@
 
 import { RecipeError } from '@drmas/engine/errors';
 import { lossNamed, policyLoss } from '@drmas/engine/loss';
-import { tinyDecoder } from '@drmas/engine/model';
+import { optimizerTypes, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
 import { negativeRewards, unheardTeam } from '../../src/method/training/stability/step-warnings.js';
@@ -301,6 +301,31 @@ describe('a setting without effect in the recipe', () => {
     expect(said('agents.first.rewardWeight=0.1')).toEqual([]);
     const teacher = 'policies.first.kl={"in":"advantage","kind":"k1","coefficient":1}';
     expect(said('agents.first.rewardWeight=0', teacher)).toEqual([]);
+  });
+
+  const bonus = ['policies.first.entropyCoefficient=0.5'];
+  it.each(
+    optimizerTypes.flatMap((type) => [
+      { type, more: [] },
+      { type, more: bonus },
+    ]),
+  )('is warned about: a weight of all rewards of a policy under $type, $more', async ({ type, more }) => {
+    const overrides = (weight: number) => [
+      ...['training.steps=5', `policies.first.optimizer={"type":"${type}","learningRate":0.05}`, ...more],
+      `agents.first.rewardWeight=${weight}`,
+    ];
+    const logprobs = async (weight: number) =>
+      (await learnSteps(choiceRecipe({}, overrides(weight)))).flatMap(({ played }) =>
+        played.all.flatMap(({ episodes }) =>
+          episodes.flatMap(({ turns }) => turns.flatMap(({ agent, logprobs }) => (agent === 'first' ? logprobs : []))),
+        ),
+      );
+    const [one, less] = [await logprobs(1), await logprobs(0.25)];
+    const hasEffect = one.some((each, i) => Math.abs(each - (less[i] ?? 0)) > 1e-3);
+    const said = (...settings: string[]) =>
+      weakSettings(choiceRecipe({}, settings)).filter(({ message }) => message.includes('size of gradients'));
+    expect(said(...overrides(0.25)).length).toBe(hasEffect ? 0 : 1);
+    expect(said(...overrides(1))).toEqual([]);
   });
 
   it('is warned about: a KL that does not hold its policy near the reference', () => {

@@ -28,5 +28,5 @@ export {
 } from './model/model-spec.js';
 export type { AdamWSettings } from './model/optimizers/adamw.js';
 export { nonNegative, positive } from './model/optimizers/define-optimizer.js';
-export { defaultOptimizer, optimizerTypes } from './model/optimizers/index.js';
+export { defaultOptimizer, optimizerNamed, optimizerTypes } from './model/optimizers/index.js';
 export { criticOptimizerSchema, optimizerSchema } from './model/optimizers/optimizer-schema.js';

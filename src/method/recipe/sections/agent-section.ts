@@ -74,6 +74,6 @@ export const agentSchema = z.strictObject({
     .default(1)
     .describe(
       "The advantages of the agent's turns are multiplied by this after normalisation. With 0 no policy " +
-        'learns from the rewards of these turns.',
+        'learns from the rewards of these turns. AdamW and NIGT take out a factor that all gradients of a policy have.',
     ),
 });

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isGreedy, type Sampling } from '@drmas/engine/contract';
 import { type AnyLoss, correctionOf, lossKind, lossNamed } from '@drmas/engine/loss';
+import { optimizerNamed } from '@drmas/engine/model';
 import type { z } from 'zod';
 import { enlargesCosts, loneEpisodes, type OpenEstimator, tellsTokensApart } from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
@@ -66,6 +67,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         ]),
     ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, names)),
     ...unheardPolicies(agents, policies, recipe.assign),
+    ...scalesOfGradients(recipe),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
@@ -147,6 +149,28 @@ function unheardPolicies(settings: Recipe['agents'], policies: Recipe['policies'
     return [
       `the policy '${name}' learns from no reward, because ${weights} is 0: choose a weight above 0, or leave it as it is ` +
         `with frozen(...) in assign`,
+    ];
+  });
+}
+
+/**
+ * A warning for each policy whose agents all have one `rewardWeight`, if that only scales gradients whose size the
+ * optimiser takes out.
+ */
+function scalesOfGradients(recipe: Settings): string[] {
+  const { agents: settings, policies, assign, lists } = recipe;
+  return Object.entries(policies).flatMap(([name, { optimizer, entropyCoefficient, kl }]) => {
+    const agents = Object.keys(assign).filter((agent) => assign[agent] === name);
+    const weights = new Set(agents.map((agent) => settings[agent]?.rewardWeight));
+    const [weight] = weights;
+    if (weights.size !== 1 || weight === 1 || weight === 0) return [];
+    const { prepares } = lossKind(lossNamed(lossSettings(recipe, name), lists.ownLosses));
+    const hasOtherTerms = prepares || entropyCoefficient > 0 || (kl !== undefined && kl.in !== 'reward');
+    if (hasOtherTerms || !optimizerNamed(optimizer.type).takesScaleOut) return [];
+    const paths = agents.map((agent) => `agents.${agent}.rewardWeight`).join(', ');
+    return [
+      `the steps of '${optimizer.type}' hardly depend on the size of gradients, so ${paths} changes almost nothing: choose ` +
+        `another policies.${name}.optimizer.learningRate, or sgd`,
     ];
   });
 }

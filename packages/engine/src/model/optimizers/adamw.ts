@@ -25,6 +25,7 @@ export const adamw = defineOptimizer({
   rates: { policy: 2e-4, critic: 1e-3 },
   schema,
   buffers: { first_moment: true, second_moment: true },
+  takesScaleOut: true,
   step(kernels, { weights, gradient, buffers, length, step, gradientScale }, settings) {
     const [first, second] = [buffers.first_moment as Floats, buffers.second_moment as Floats];
     const stepSettings = { ...settings, step, gradientScale };

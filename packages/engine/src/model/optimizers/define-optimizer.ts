@@ -33,6 +33,8 @@ export interface OptimizerDeclaration<
    * not use.
    */
   readonly buffers: Readonly<Record<string, true | Uses<z.output<Schema>>>>;
+  /** Whether a positive factor of all gradients changes no step, up to rounding and a small `epsilon`. */
+  readonly takesScaleOut: boolean;
   /** Changes the weights, and its buffers. The gradient stays as it is. */
   step(kernels: Kernels, memory: StepMemory, settings: z.output<Schema>): void;
 }

@@ -28,6 +28,7 @@ export const nigt = defineOptimizer({
   rates: { policy: 0.05 },
   schema,
   buffers: { direction: true, ahead: true },
+  takesScaleOut: true,
   step(kernels, { weights, gradient, buffers, length, step, gradientScale }, settings) {
     const [direction, ahead] = [buffers.direction as Floats, buffers.ahead as Floats];
     kernels.nigt({ weights, gradient, direction, ahead, length, settings: { ...settings, step, gradientScale } });

@@ -27,6 +27,7 @@ export const sgd = defineOptimizer({
   rates: { policy: 0.1, critic: 0.1 },
   schema,
   buffers: { momentum: ({ momentum }) => momentum > 0 },
+  takesScaleOut: false,
   step(kernels, { weights, gradient, buffers, length, gradientScale }, settings) {
     const directions = buffers.momentum;
     kernels.sgd({ weights, gradient, directions, length, settings: { ...settings, gradientScale } });
