@@ -45,6 +45,8 @@ interface Planted {
   /** The letters of an answer. */
   readonly length?: number;
   readonly policy?: object;
+  readonly advantage?: RecipeInput['advantage'];
+  readonly loss?: RecipeInput['loss'];
   readonly training?: object;
   readonly rollout?: object;
   /** A team of two agents: the checker reads what the solver wrote. */
@@ -81,7 +83,7 @@ function teamOf({ play, reward, solver = {}, two }: Planted): Team {
 
 /** Runs a case. */
 function saidBy(planted: Planted) {
-  const { policy, training, rollout, texts = [], length = 1 } = planted;
+  const { policy, advantage, loss, training, rollout, texts = [], length = 1 } = planted;
   const team = teamOf(planted);
   const model = choiceTable({ choices: [...LETTERS], features: [...LETTERS.map(featureOf), ...texts], length });
   const policies = Object.keys(team.agents).map((name) => {
@@ -102,6 +104,8 @@ function saidBy(planted: Planted) {
     },
     evaluation: { every: 30, tasks: 4, samples: 2 },
     ...(rollout && { rollout }),
+    ...(advantage && { advantage }),
+    ...(loss && { loss }),
   };
   return saidIn(root, input as RecipeInput);
 }
@@ -110,6 +114,7 @@ const tooHard =
   /none of them succeeds\. If a right answer would earn no more, mend the team's reward\. Else: .*easier tasks/;
 const tooEasy =
   /all of them succeed\. If a wrong answer would succeed too, mend the team's reward\. Else: harder tasks/;
+const noComparison = /earn different rewards, but the estimator gives all turns the advantage 0.*another estimator/;
 const collapse = /a lower learning rate or an entropy bonus/;
 const certain = /training has made 'solver' nearly certain of each text.*A lower learning rate/;
 const reward = (value: Reward) => ({ reward: () => value });
@@ -260,6 +265,22 @@ const cases: Readonly<Record<string, Planted>> = {
     ...reward(1),
     training: { steps: 8, filter: { type: 'equal-outcomes' } },
     said: { 'nothing-learnt': new RegExp(`training\\.filter left none of 4 groups: .*${tooEasy.source}`) },
+  },
+  'an estimator that compares turns of one episode, and each has one': {
+    advantage: { type: 'hierarchical-grpo', episodeAgents: ['solver'] },
+    said: { 'nothing-learnt': noComparison },
+  },
+  'a bound that no reward exceeds': {
+    advantage: { type: 'rejection', above: 5 },
+    loss: { type: 'cross-entropy' },
+    said: { 'nothing-learnt': noComparison },
+  },
+  'a filter that compares the success, beside rewards below it': {
+    reward: (right, { one }) => Number(one === right) / 4,
+    training: { steps: 8, filter: { type: 'equal-outcomes', score: 'success' } },
+    said: {
+      'nothing-learnt': /left none of 4 groups: the episodes of \d of 4 .* training\.filter\.score, or no filter/,
+    },
   },
   'a play that returns nothing': {
     play: async ({ solver }, question) => void (await solver(question)) as never,

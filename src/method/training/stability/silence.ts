@@ -124,7 +124,11 @@ function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): s
     return `turns have advantages, but clipping removes the gradient: the weights that wrote them are ${staleness} updates old. A lower rollout.staleness or learning rate keeps them near.`;
   if (!isFiltered && moves)
     return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
-  return dropped + reasonOfGroups(settings, lesson, always);
+  if (mixed === 0) return dropped + reasonOfGroups(settings, lesson, always);
+  const differ = `the episodes of ${mixed} of ${groups.allRight + allWrong + mixed} groups earn different rewards`;
+  return isFiltered
+    ? `${dropped}${differ}, but are equal in the number that it compares. Another training.filter.score, or no filter.`
+    : `${differ}, but the estimator gives all turns the advantage 0: with its settings it compares no turns whose rewards differ, or a bound excludes them. Other settings of \`advantage\`, or another estimator.`;
 }
 
 /** A fault of the agents' texts that explains why the episodes of a task earn the same. Empty if there is none. */
