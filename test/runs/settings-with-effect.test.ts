@@ -5,11 +5,11 @@ import { lossNamed, policyLoss } from '@drmas/engine/loss';
 import { optimizerTypes, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
-import { negativeRewards, unheardTeam } from '../../src/method/training/stability/step-warnings.js';
+import { negativeRewards, scaledParts, unheardTeam } from '../../src/method/training/stability/step-warnings.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';
 import { standard } from '../../src/runs/composition/standard.js';
 import { weakSettings } from '../../src/runs/run/checks/weak-settings.js';
-import { choiceRecipe, game, learnSteps, type Round } from '../support/choice-run.js';
+import { choiceRecipe, game, learnSteps, type PlayedAndLearnt, type Round } from '../support/choice-run.js';
 import { numericSettings, type Setting } from '../support/recipe-settings.js';
 
 /** Settings that cannot change what a table of choices learns in a few steps, each with the reason. */
@@ -326,6 +326,24 @@ describe('a setting without effect in the recipe', () => {
       weakSettings(choiceRecipe({}, settings)).filter(({ message }) => message.includes('size of gradients'));
     expect(said(...overrides(0.25)).length).toBe(hasEffect ? 0 : 1);
     expect(said(...overrides(1))).toEqual([]);
+  });
+
+  it.each(estimators)('is warned about: one weight of all parts of the reward: $name', async ({ chosen }) => {
+    const team = game({
+      reward: (rounds) => ({ correct: Number(rounds[0]?.first === 'a'), style: rounds.length / 4 }),
+    });
+    const learnt = async (weight: number) => {
+      const weights = ['correct', 'style'].map((part) => `training.partWeights.${part}=${weight}`);
+      const recipe = choiceRecipe({ team, ...policiesFor(chosen) }, [...chosen, ...weights, 'training.steps=1']);
+      const [{ played, learnt }] = (await learnSteps(recipe)) as [PlayedAndLearnt];
+      const advantages = learnt.advantages.turns.flatMap(({ advantage }) => advantage);
+      return { advantages, warned: scaledParts(recipe, played, learnt.advantages).length };
+    };
+    const one = await learnt(1).catch((error) => error);
+    if (one instanceof RecipeError) return;
+    const three = await learnt(3);
+    const far = one.advantages.some((each: number, i: number) => Math.abs(each - (three.advantages[i] ?? 0)) > 1e-2);
+    expect([one.warned, three.warned]).toEqual([0, far ? 0 : 1]);
   });
 
   it('is warned about: a KL that does not hold its policy near the reference', () => {

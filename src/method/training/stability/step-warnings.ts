@@ -1,3 +1,4 @@
+import { ownValue } from '@drmas/engine/errors';
 import type { Warning } from '@drmas/engine/events';
 import { ROUNDING, significant } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
@@ -224,6 +225,26 @@ export function partWarnings(
     code: 'parts.missing',
     message: `${path}.${name}: no episode's reward has a part of this name, so its weight changes nothing`,
   }));
+}
+
+/**
+ * A warning about equal weights of all parts of the rewards, if the estimator takes the scale of rewards out and turns
+ * have no other rewards. It is given in the first step.
+ */
+export function scaledParts(
+  { agents, training: { partWeights }, estimator: { type, laws } }: TeamSettings,
+  { step }: Pick<Played, 'step'>,
+  { records }: Pick<StepAdvantages, 'records'>,
+): Warning[] {
+  if (step !== 1 || partWeights === undefined || laws.takesScaleOut !== true) return [];
+  const hasMore = ({ reward, outcome, tokenRewards }: TurnRecord) => reward !== outcome || tokenRewards !== undefined;
+  if (records.some(hasMore) || Object.values(agents).some(({ invalidPenalty }) => invalidPenalty > 0)) return [];
+  const names = new Set(records.flatMap(({ parts = {} }) => Object.keys(parts)));
+  const weights = new Set([...names].map((name) => ownValue(partWeights, name) ?? 1));
+  const [weight = 1] = weights;
+  if (weights.size !== 1 || weight === 1 || weight === 0) return [];
+  const message = `training.partWeights: each part of the rewards has the weight ${weight}, and '${type}' takes the scale of rewards out, so policies learn the same as without it: choose weights that differ, or leave it out`;
+  return [{ type: 'warning', code: 'parts.scaled', message }];
 }
 
 /**

@@ -20,6 +20,7 @@ import {
   numberedTools,
   opposedRewards,
   partWarnings,
+  scaledParts,
   uncountedTokens,
   unheardTeam,
 } from '../stability/step-warnings.js';
@@ -104,6 +105,7 @@ function judgeStep(
     ...opposedRewards(played),
     ...baselineWarnings(played),
     ...partWarnings({ training, estimator }, played),
+    ...scaledParts(run, played, advantages),
     ...unheardTeam(run, played, advantages),
     ...negativeRewards(run, played, advantages),
     ...uncountedTokens(run, played),
