@@ -333,7 +333,8 @@ describe('a setting without effect in the recipe', () => {
       reward: (rounds) => ({ correct: Number(rounds[0]?.first === 'a'), style: rounds.length / 4 }),
     });
     const learnt = async (weight: number) => {
-      const weights = ['correct', 'style'].map((part) => `training.partWeights.${part}=${weight}`);
+      const path = chosen[0] === 'advantage.type=gdpo' ? 'advantage.weights' : 'training.partWeights';
+      const weights = ['correct', 'style'].map((part) => `${path}.${part}=${weight}`);
       const recipe = choiceRecipe({ team, ...policiesFor(chosen) }, [...chosen, ...weights, 'training.steps=1']);
       const [{ played, learnt }] = (await learnSteps(recipe)) as [PlayedAndLearnt];
       const advantages = learnt.advantages.turns.flatMap(({ advantage }) => advantage);
@@ -344,6 +345,25 @@ describe('a setting without effect in the recipe', () => {
     const three = await learnt(3);
     const far = one.advantages.some((each: number, i: number) => Math.abs(each - (three.advantages[i] ?? 0)) > 1e-2);
     expect([one.warned, three.warned]).toEqual([0, far ? 0 : 1]);
+  });
+
+  it('is warned about: a filter that drops what a teacher says', async () => {
+    const teacher = 'policies.first.kl={"in":"advantage","kind":"k1","coefficient":1}';
+    const filter = 'training.filter.type=equal-outcomes';
+    const said = (...overrides: string[]) =>
+      weakSettings(choiceRecipe({}, overrides)).filter(({ message }) => /filter drops groups by their/.test(message));
+    expect([said(teacher, filter).length, said(teacher).length, said(filter).length]).toEqual([1, 0, 0]);
+    // Equal rewards: without the filter the teacher's advantages are not 0 once the policy has moved from it.
+    const largest = async (...overrides: string[]) => {
+      const moved = game({ reward: ([round]) => Number(played++ < 16 && round?.first === 'a') });
+      let played = 0;
+      const steps = await learnSteps(choiceRecipe({ team: moved }, [teacher, 'training.steps=4', ...overrides]));
+      return Math.max(
+        ...(steps.at(-1)?.learnt.advantages.turns ?? []).flatMap(({ advantage }) => advantage).map(Math.abs),
+      );
+    };
+    expect(await largest()).toBeGreaterThan(0);
+    expect(await largest(filter)).toBe(-Infinity);
   });
 
   it('is warned about: a KL that does not hold its policy near the reference', () => {

@@ -232,18 +232,20 @@ export function partWarnings(
  * have no other rewards. It is given in the first step.
  */
 export function scaledParts(
-  { agents, training: { partWeights }, estimator: { type, laws } }: TeamSettings,
+  { agents, training: { partWeights }, estimator: { type, laws, traits, choices } }: TeamSettings,
   { step }: Pick<Played, 'step'>,
   { records }: Pick<StepAdvantages, 'records'>,
 ): Warning[] {
-  if (step !== 1 || partWeights === undefined || laws.takesScaleOut !== true) return [];
+  const path = traits.weighsParts === true ? 'advantage.weights' : 'training.partWeights';
+  const given = traits.weighsParts === true ? (choices.weights as typeof partWeights) : partWeights;
+  if (step !== 1 || given === undefined || laws.takesScaleOut !== true) return [];
   const hasMore = ({ reward, outcome, tokenRewards }: TurnRecord) => reward !== outcome || tokenRewards !== undefined;
   if (records.some(hasMore) || Object.values(agents).some(({ invalidPenalty }) => invalidPenalty > 0)) return [];
   const names = new Set(records.flatMap(({ parts = {} }) => Object.keys(parts)));
-  const weights = new Set([...names].map((name) => ownValue(partWeights, name) ?? 1));
+  const weights = new Set([...names].map((name) => ownValue(given, name) ?? 1));
   const [weight = 1] = weights;
   if (weights.size !== 1 || weight === 1 || weight === 0) return [];
-  const message = `training.partWeights: each part of the rewards has the weight ${weight}, and '${type}' takes the scale of rewards out, so policies learn the same as without it: choose weights that differ, or leave it out`;
+  const message = `${path}: each part of the rewards has the weight ${weight}, and '${type}' takes the scale of rewards out, so policies learn the same as without it: choose weights that differ, or leave it out`;
   return [{ type: 'warning', code: 'parts.scaled', message }];
 }
 

@@ -58,6 +58,14 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           `training.filter compares rewards, which the cost of calls changes (${costs.join(', ')}), so it keeps groups ` +
             "that all succeed or all fail: set training.filter.score to 'success' to drop them",
         ]),
+    ...Object.entries(policies).flatMap(([name, { kl }]) =>
+      filter === undefined || kl?.in !== 'advantage'
+        ? []
+        : [
+            `training.filter drops groups by their rewards, and with them the advantages that policies.${name}.kl gives: ` +
+              'leave it out if the reference teaches in all groups',
+          ],
+    ),
     ...(costs.length === 0 || filter !== undefined || penalties === 'normalised' || !enlargesCosts(estimator, names)
       ? []
       : [
