@@ -5,7 +5,9 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RecipeError } from '@drmas/engine/errors';
 import type { EvaluationEvent } from '@drmas/engine/events';
+import { RandomStream } from '@drmas/engine/math';
 import { choiceTable } from '@drmas/engine/model';
 import { type Episode, isUnscored, type Turn } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
@@ -29,7 +31,10 @@ import {
   type Round,
   richReward,
 } from '../support/choice-run.js';
+import { drawnSettings, tables, type Way } from '../support/drawn-settings.js';
 import { temporaryRoot } from '../support/tiny-run.js';
+
+const many = { tags: 'verify', timeout: 300_000 };
 
 // Arithmetic by hand, without the functions that the events are made with.
 
@@ -171,7 +176,7 @@ const ofSteps: readonly (readonly [RegExp, Row])[] = [
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^(step|seconds|phaseSeconds\..*)$/, 'the number of the step, and what the clock says'],
   [
-    /^(policies\..*|agents\.\w+\.(gradientNorm|agreement|loss|entropy|clipFraction|kl|maxRatioDeviation|logprobGap))$/,
+    /^(policies\..*|agents\.\w+\.(gradientNorm|agreement|loss|entropy|clipFraction|kl|maxRatioDeviation|logprobGap|importance\w+|referenceKl|clippingBias|klBaseline))$/,
     'of the update: mini-batches.test.ts',
   ],
   [/^(tokens\.trained|agents\.\w+\.tokens\.trained)$/, 'of the update: train.test.ts'],
@@ -182,6 +187,7 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^agents\.\w+\.chains\./, 'chains.test.ts'],
   [/^agents\.\w+\.health\.(chance|rewardedInvalid)$/, 'agent-health.test.ts'],
   [/^(agents\.\w+\.health\.)?groups\.\w+$/, 'kinds of groups: analysis.test.ts and agent-health.test.ts'],
+  [/^(agents\.\w+\.)?cost$/, 'train.test.ts'],
   [/^levels\.\w+\.predicted$/, 'curriculum.test.ts'],
   [/^filter\.\w+$/, 'counts of the filter: play-step.test.ts'],
 ];
@@ -306,6 +312,27 @@ describe('each number of a step is the one that is counted by hand', () => {
       for (const path of compare(event, countedIn(played, recipe), ofSteps, elsewhere)) paths.add(path);
     expect(paths.size).toBeGreaterThan(failure in complete ? 10 : 15);
   });
+});
+
+/** The ways whose rewards have the parts that are counted here. */
+const rich = tables.filter(({ name }) => /rich|failures|one policy|frozen|twice/.test(name));
+const DRAWS = 100;
+
+it('each number is the one that is counted by hand, under settings that are drawn together', many, async () => {
+  let ran = 0;
+  for (let n = 0; n < DRAWS; n++) {
+    const way = rich[n % rich.length] as Way;
+    const overrides = drawnSettings(new RandomStream('means', Number(process.env.DRMAS_TEST_SEED ?? 1), n), way);
+    try {
+      const recipe = way.recipe(overrides);
+      for (const { played, event } of await learnSteps(recipe))
+        compare(event, countedIn(played, recipe), ofSteps, elsewhere);
+      ran++;
+    } catch (error) {
+      if (!(error instanceof RecipeError)) throw new Error(`${way.name}: ${overrides.join(' ')}`, { cause: error });
+    }
+  }
+  expect(ran).toBeGreaterThan(DRAWS / 2);
 });
 
 // Evaluations and the probe of `drmas plan` count the same episodes.
