@@ -8,7 +8,7 @@ import { type BackendSpec, backendOf, backendOfModel, type Recipe } from '../../
  */
 export async function withModels(
   recipe: Recipe,
-  { signal, notify }: Host,
+  { signal, notify, clock }: Host,
   wanted: Commits | undefined,
 ): Promise<{ readonly recipe: Recipe; readonly commits: Commits }> {
   const whole = (spec: BackendSpec) => backendOf(recipe, spec).capabilities.weights === 'here';
@@ -17,7 +17,7 @@ export async function withModels(
   const [here, there] = [settings.filter(isWhole), settings.filter((policy) => !isWhole(policy))];
   // Whole models first: if a server names the same model, its files are already here.
   const parts = { all: Object.fromEntries(here), tokenizer: Object.fromEntries(there) };
-  const options = { signal, onProgress: notify };
+  const options = { signal, clock, onProgress: notify };
   const frozen = whole(recipe.backend) ? 'all' : 'tokenizer';
   let commits = wanted;
   const place = async <Part>(part: Part, files: 'all' | 'tokenizer') => {

@@ -139,6 +139,17 @@ export function readTemplate(files: Files, directory: string): Promise<string | 
   return readOptional(files, `${directory}/${TEMPLATE}`);
 }
 
+/** Whether the chat template of a model's directory or GGUF file, or the one given in its place, writes the date. */
+export async function writesDate(files: Files, directory: string, given = ''): Promise<boolean> {
+  const writes = (template: unknown) => JSON.stringify(template ?? '').includes('strftime_now');
+  if (given !== '') return writes(given);
+  if (await isGguf(files, directory)) return writes((await openGgufTokenizer(files, directory)).config.chat_template);
+  const texts = [TEMPLATE, TOOL_TEMPLATE, 'tokenizer_config.json'].map((name) =>
+    readOptional(files, `${directory}/${name}`),
+  );
+  return (await Promise.all(texts)).some(writes);
+}
+
 /** Writes the chat template of an adapter's base, which the base's own directory may lack, into the adapter's. */
 export async function writeTemplate(files: Files, directory: string, tokenizer: Tokenizer): Promise<void> {
   const spec = parseTextTokenizerSpec(tokenizer.toJSON());

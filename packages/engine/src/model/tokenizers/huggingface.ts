@@ -4,6 +4,7 @@ import type { Message, Tokenizer, Tool } from '../../nouns.js';
 import { formatOfTemplate } from '../tool-formats/index.js';
 import { plainMessages } from '../tool-formats/plain-messages.js';
 import { chatTemplate } from './chat-template.js';
+import { dateOf } from './named-templates.js';
 import { type Pipeline, pipelineOf } from './pipeline/pipeline.js';
 import { splice } from './splice.js';
 import { templateMessage, templateTool } from './template-messages.js';
@@ -151,12 +152,13 @@ const usesTools = (messages: readonly Message[], tools: readonly Tool[] = []) =>
 
 function conversationOf(source: string, variables: Readonly<Record<string, unknown>>): ConversationRenderer {
   const render = attempt('the chat template cannot be read', () => chatTemplate(source));
+  const date = attempt('the chat template cannot be used', () => dateOf(source));
   const isPlain = formatOfTemplate(source) === 'plain';
   return (messages, tools) => {
     const conversation = isPlain ? plainMessages(messages, tools) : messages;
     const listed = isPlain ? undefined : tools?.map(templateTool);
     return attempt('the chat template refused the conversation', () =>
-      render(variables, conversation.map(templateMessage), listed),
+      render(variables, conversation.map(templateMessage), listed, date && (() => date)),
     );
   };
 }

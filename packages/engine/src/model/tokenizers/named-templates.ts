@@ -1,5 +1,6 @@
 /** Chat templates for base models, which have none: a named one, or a template that a user writes. */
 import { messageOf, TokenizerError } from '../../errors.js';
+import { strftime } from '../jinja/strftime.js';
 import { chatTemplate } from './chat-template.js';
 
 interface NamedTemplate {
@@ -61,6 +62,20 @@ export function chatTemplateWith(spec: {
 export function settingsOf(text: string): { readonly statements: string; readonly rest: string } {
   const [statements = ''] = settings.exec(text) ?? [];
   return { statements, rest: text.slice(statements.length) };
+}
+
+/** The variable with the date that `strftime_now` writes in place of today's, as YYYY-MM-DD. */
+export const DATE_VARIABLE = 'drmas_date';
+
+/** The midnight that begins the date which a template sets. @throws Error for a value that is no date */
+export function dateOf(source: string): Date | undefined {
+  const [, value] = new RegExp(`\\{% set ${DATE_VARIABLE} = (.*?) %\\}`).exec(settingsOf(source).statements) ?? [];
+  if (value === undefined) return undefined;
+  const written = value.replaceAll('"', '');
+  const date = new Date(`${written}T00:00`);
+  if (Number.isNaN(date.getTime()) || strftime('%F', date) !== written)
+    throw new Error(`${DATE_VARIABLE}: expected a date such as "2026-07-26", got ${value}`);
+  return date;
 }
 
 /** The problem of a given chat template: an unknown name, or invalid Jinja. Undefined if there is none. */
