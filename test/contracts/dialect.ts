@@ -40,6 +40,7 @@ const spoken: readonly Message[] = [
   {
     role: 'assistant',
     content: 'I look.',
+    reasoning: 'Hm.',
     toolCalls: [
       { id: 'call_1_0', name: 'look', arguments: '{"at":"a"}' },
       { id: 'call_1_1', name: 'look', arguments: '{"at":"b"}' },

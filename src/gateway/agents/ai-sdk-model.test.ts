@@ -69,6 +69,7 @@ describe('a model of AI SDK', () => {
       {
         role: 'assistant',
         content: 'Let me look.',
+        reasoning: 'hm',
         turnId: 't1',
         toolCalls: [{ ...call, arguments: '{"b":1,"a":"café"}' }], // the framework's spelling; the id names the turn
       },

@@ -74,16 +74,20 @@ function messagesOf(message: PromptMessage): Message[] {
     typeof content === 'string' ? [{ type: 'text', text: content } as PromptPart] : content;
   if (role === 'tool') return parts.flatMap(toolMessage);
   const text = parts
-    .filter(({ type }) => type !== 'reasoning' && type !== 'tool-call') // those are in the turn, or in toolCalls
+    .filter(({ type }) => type !== 'reasoning' && type !== 'tool-call')
     .map((part) => textOf(role, part))
     .join('');
   if (role !== 'assistant') return [{ role, content: text }];
   const toolCalls = parts.filter(({ type }) => type === 'tool-call').map(callOf);
+  const reasoning = parts
+    .map((part) => (part.type === 'reasoning' ? textOf(role, { ...part, type: 'text' }) : ''))
+    .join('');
   const turnId = [message, ...parts].map(turnOf).find((id) => id !== undefined);
   return [
     {
       role,
       content: text,
+      ...(reasoning === '' ? {} : { reasoning }),
       ...(toolCalls.length === 0 ? {} : { toolCalls }),
       ...(turnId === undefined ? {} : { turnId }),
     },

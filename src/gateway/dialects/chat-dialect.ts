@@ -34,6 +34,8 @@ const toolCall = z
   })
   .transform(({ id, function: called }): ToolCall => ({ id, name: called.name, arguments: called.arguments }));
 
+const optionalText = z.string().nullish().catch(undefined);
+
 const named = <Role extends string>(role: Role) =>
   z.object({ role: z.literal(role), content, name: nameText.nullish() });
 
@@ -47,6 +49,8 @@ const message = z
       content: optionalContent,
       name: nameText.nullish(),
       refusal: z.string().nullish(),
+      reasoning_content: optionalText,
+      reasoning: optionalText, // of vLLM, OpenRouter and Ollama
       audio: only(() => false, 'these models read only text'),
       tool_calls: z.array(toolCall).nullish(),
       function_call: only(() => false, 'function_call is an older form of tool_calls; send tool_calls'),
@@ -58,7 +62,8 @@ const message = z
     const toolCallId = 'tool_call_id' in read ? read.tool_call_id : undefined;
     const role = read.role === 'developer' ? 'system' : read.role;
     const refusal = 'refusal' in read && read.content === '' ? read.refusal : undefined;
-    return { role, content: refusal ?? read.content, ...given({ name: read.name, toolCalls, toolCallId }) };
+    const reasoning = (read.role === 'assistant' && (read.reasoning_content || read.reasoning)) || undefined;
+    return { role, content: refusal ?? read.content, ...given({ name: read.name, reasoning, toolCalls, toolCallId }) };
   });
 
 const tool = z

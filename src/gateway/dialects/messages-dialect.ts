@@ -22,7 +22,7 @@ import {
   topKNumber,
 } from './request-fields.js';
 
-/** The blocks of a message's content. Thoughts of earlier turns are left out. */
+/** The blocks of a message's content. */
 const block = z.discriminatedUnion(
   'type',
   [
@@ -39,7 +39,8 @@ const block = z.discriminatedUnion(
       content: optionalContent,
       is_error: z.boolean().nullish(),
     }),
-    z.object({ type: z.enum(['thinking', 'redacted_thinking']) }),
+    z.object({ type: z.literal('thinking'), thinking: z.string().catch('') }),
+    z.object({ type: z.literal('redacted_thinking') }),
   ],
   'expected blocks of text, tool_use or tool_result: these models read only text',
 );
@@ -144,12 +145,21 @@ function conversationOf(request: z.output<typeof counted>): ModelRequest {
 /** Each tool result is a separate message. */
 function messagesOf({ role, content }: z.output<typeof message>): Message[] {
   const text = content.map((each) => (each.type === 'text' ? each.text : '')).join('');
+  const reasoning = content.map((each) => (each.type === 'thinking' ? each.thinking : '')).join('');
   const toolCalls = content.filter((each) => each.type === 'tool_use').map(callOf);
   const results = content
     .filter((each) => each.type === 'tool_result')
     .map((each): Message => ({ role: 'tool', content: each.content, toolCallId: each.tool_use_id }));
   const onlyResults = results.length > 0 && !content.some(({ type }) => type === 'text');
-  const spoken = onlyResults ? [] : [{ role, content: text, ...(toolCalls.length > 0 ? { toolCalls } : {}) }];
+  const spoken = onlyResults
+    ? []
+    : [
+        {
+          role,
+          content: text,
+          ...given({ reasoning: reasoning || undefined, toolCalls: toolCalls.length > 0 ? toolCalls : undefined }),
+        },
+      ];
   return [...results, ...spoken];
 }
 

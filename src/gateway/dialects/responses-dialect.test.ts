@@ -72,7 +72,7 @@ dialectContract('responses', {
     instructions: 'Be brief.',
     input: [
       { role: 'user', content: 'What is in a and b?' },
-      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x' },
+      { type: 'reasoning', id: 'rs_1', summary: [], content: [{ type: 'reasoning_text', text: 'Hm.' }] },
       { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'I look.' }] },
       {
         type: 'function_call',

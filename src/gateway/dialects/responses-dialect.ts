@@ -28,7 +28,13 @@ const STATELESS = 'nothing is kept between requests: send the whole conversation
 const typed = (item: unknown) =>
   typeof item === 'object' && item !== null && !('type' in item) ? { ...item, type: 'message' } : item;
 
-/** Messages, calls of the assistant, and ignored items: thoughts of earlier turns. */
+/** The text of thoughts, as drmas writes it. Others write summaries, or nothing that can be read. */
+const thoughts = z
+  .array(z.object({ text: z.string() }).catch({ text: '' }))
+  .catch([])
+  .transform((parts) => parts.map(({ text }) => text).join(''));
+
+/** Messages, calls of the assistant, and thoughts before them. */
 const item = z.preprocess(
   typed,
   z.discriminatedUnion('type', [
@@ -40,7 +46,7 @@ const item = z.preprocess(
     }),
     z.object({ type: z.literal('function_call'), call_id: nameText, name: nameText, arguments: callArguments }),
     z.object({ type: z.literal('function_call_output'), call_id: nameText, output: content }),
-    z.object({ type: z.literal('reasoning') }),
+    z.object({ type: z.literal('reasoning'), content: thoughts }),
     z.object({ type: z.literal('item_reference'), id: nameText }),
   ]),
 );
@@ -154,7 +160,7 @@ function callsById(recall: Recall): (id: string) => SaidById | undefined {
 /** The item of an earlier answer. Its thoughts are ignored. */
 function itemOf(id: string, recall: ReturnType<typeof callsById>): InputItem | undefined {
   const [, kind, name = ''] = /^(rs|msg|fc)_(.+)$/.exec(id) ?? [];
-  if (kind === 'rs') return { type: 'reasoning' };
+  if (kind === 'rs') return { type: 'reasoning', content: '' };
   if (kind === 'msg') {
     const content = recall(name)?.content;
     return content === undefined ? undefined : { type: 'message', id, role: 'assistant', content };
@@ -164,9 +170,13 @@ function itemOf(id: string, recall: ReturnType<typeof callsById>): InputItem | u
   return call && { type: 'function_call', call_id: name, name: call.name, arguments: call.arguments };
 }
 
-/** The messages of items. Calls belong to the assistant's message directly before them, if there is one. */
+/**
+ * The messages of items. Calls belong to the assistant's message directly before them, if there is one, and thoughts to
+ * the message or call behind them.
+ */
 function messagesOf(items: readonly InputItem[]): Message[] {
   const messages: Message[] = [];
+  let reasoning: string | undefined;
   /** The calls of the last message, if it is the assistant's and has any. */
   let calls: ToolCall[] | undefined;
   for (const each of items) {
@@ -174,7 +184,11 @@ function messagesOf(items: readonly InputItem[]): Message[] {
     if (each.type === 'message') {
       const role = each.role === 'developer' ? 'system' : each.role;
       const turnId = role === 'assistant' ? /^msg_(.+)$/.exec(each.id ?? '')?.[1] : undefined;
-      messages.push({ role, content: each.content, ...given({ turnId }) });
+      messages.push({
+        role,
+        content: each.content,
+        ...given({ turnId, reasoning: role === 'assistant' ? reasoning : undefined }),
+      });
     } else if (each.type === 'function_call_output')
       messages.push({ role: 'tool', content: each.output, toolCallId: each.call_id });
     else if (each.type === 'function_call') {
@@ -185,8 +199,9 @@ function messagesOf(items: readonly InputItem[]): Message[] {
       }
       calls = [call];
       const before = messages.at(-1)?.role === 'assistant' ? messages.pop() : undefined;
-      messages.push({ ...(before ?? { role: 'assistant', content: '' }), toolCalls: calls });
+      messages.push({ ...(before ?? { role: 'assistant', content: '', ...given({ reasoning }) }), toolCalls: calls });
     }
+    reasoning = each.type === 'reasoning' ? each.content || undefined : undefined;
   }
   return messages;
 }

@@ -77,6 +77,10 @@ it.each([
     'message 1: expected one of the roles system, user, assistant, tool, got "dev',
   ],
   [[{ role: 'assistant', content: '', tool_calls: [] }], 'message 1: expected toolCalls, got tool_calls'],
+  [
+    [{ role: 'assistant', content: '', reasoning_content: 'a' }],
+    'message 1: expected reasoning, got reasoning_content',
+  ],
   [[{ role: 'tool', content: '', tool_call_id: 'a' }], 'message 1: expected toolCallId, got tool_call_id'],
   [[{ role: 'assistant', content: '', toolCalls: {} }], 'expected toolCalls as a list of { id, name, arguments }'],
   [

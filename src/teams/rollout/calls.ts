@@ -9,6 +9,7 @@ import { keysOf, nameOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { ofAgents } from './own-doing.js';
 import { type CallPrompt, CallPrompts, type ConfiguredAgent } from './prompts/call-prompts.js';
+import { withReasoning } from './prompts/exact-ids.js';
 import { readAnswer } from './read-answer.js';
 import type { ForeignAskOptions, RolloutContext, TokenCounts } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
@@ -131,7 +132,8 @@ function askOf(
         const settled = askedBy === 'play' ? episode.openCall(role.name, given) : undefined;
         const until = given === undefined ? signal : AbortSignal.any([signal, given]);
         const version = episode.request.versions?.[role.settings.policy];
-        const begin = async () => (fixed === undefined ? generate(until, role, call, version) : answerOf(fixed));
+        const begin = async () =>
+          fixed === undefined ? generate(until, role, call, version, episode.turns) : answerOf(fixed);
         const answer = ready === undefined ? begin() : ready.then(begin);
         const time = listener?.answered && timeOf(answer, ready);
         (askedBy === 'play' ? episode.replies : episode.verdicts).add(answer, (result) =>
@@ -190,6 +192,7 @@ function generate(
   { name, sampling, policy }: ConfiguredAgent,
   { request: { messages, prompt, tools }, key, toolChoice, maxTokens }: OpenCall,
   version: number | undefined,
+  turns: readonly Turn[],
 ): Promise<Generation | Utterance> {
   const settings = { ...sampling, maxTokens };
   if (!('endpoint' in policy)) {
@@ -198,7 +201,9 @@ function generate(
     return policy.generate({ ...settings, agent: name, prompt, stopTokens, key, ...kept }, signal);
   }
   const offer = { ...(tools === undefined ? {} : { tools }), ...(toolChoice === undefined ? {} : { toolChoice }) };
-  return policy.endpoint.complete({ ...settings, messages, ...offer, seed: key[0] >>> 1 }, signal);
+  const own = turns.filter(({ agent }) => agent === name);
+  const said = withReasoning(messages, own);
+  return policy.endpoint.complete({ ...settings, messages: said, ...offer, seed: key[0] >>> 1 }, signal);
 }
 
 const answerOf = ({ response, logprobs, finishReason, policyVersion }: Turn): Generation => ({

@@ -76,7 +76,11 @@ export const isAnyObject = (schema: JsonSchema) =>
 
 const ROLES: readonly unknown[] = ['system', 'user', 'assistant', 'tool'] satisfies Message['role'][];
 /** The fields of messages whose names OpenAI writes with `_`: with those names they would be lost. */
-const RENAMED = { tool_calls: 'toolCalls', tool_call_id: 'toolCallId' } satisfies Record<string, keyof Message>;
+const RENAMED = {
+  tool_calls: 'toolCalls',
+  tool_call_id: 'toolCallId',
+  reasoning_content: 'reasoning',
+} satisfies Record<string, keyof Message>;
 
 function requireMessages(messages: unknown): void {
   if (!Array.isArray(messages))

@@ -190,6 +190,31 @@ describe('an endpoint with tools', () => {
     expect(outcome).toMatchObject({ valid: true, toolCalls: [{ ...call, id: `call_${turns[0]?.id}_0` }] });
   });
 
+  it('reads its own reasoning before its calls again, which frameworks drop', async () => {
+    const read: (readonly Message[])[] = [];
+    const endpoint: TextBackend = {
+      complete: async ({ messages }) => {
+        read.push(messages);
+        const toolCalls = messages.length === 1 ? [call] : [];
+        return { text: '', reasoning: 'add them', finishReason: 'stop', toolCalls };
+      },
+    };
+    const team = teamOf(async (_, talker) => {
+      const { content, toolCalls } = await talker('1+2', { tools: [add] });
+      const result = { role: 'tool', content: '3', toolCallId: toolCalls[0]?.id ?? '' } as const;
+      await talker([user('1+2'), { role: 'assistant', content, toolCalls }, result]);
+    });
+    const policies = { talker: { endpoint }, adder: { endpoint } };
+    const context = scriptedContext(
+      team,
+      scriptedSampler(() => ''),
+      { policies },
+    );
+    const { turns } = await playEpisode(context, { team, ...episodeRequest });
+    expect(read[1]?.map(({ reasoning }) => reasoning)).toEqual([undefined, 'add them', undefined]);
+    expect(turns[1]?.messages[1]).not.toHaveProperty('reasoning');
+  });
+
   it.each(['', ' '])('may call a tool without arguments by writing none: %j', async (none) => {
     const options: AskOptions = { tools: [{ name: 'now', parameters: { type: 'object', properties: {} } }] };
     const answer: Utterance = {

@@ -73,6 +73,21 @@ describe('an endpoint', () => {
     });
   });
 
+  it.each(['reasoning_content', 'reasoning'])('is sent the reasoning before calls back as %s', async (name) => {
+    const message = { content: 'Me.', [name]: 'hm' };
+    const { requests, url } = await chatServer((_, response) => json(response, { choices: [{ message }] }));
+    const endpoint = open(url);
+    await endpoint.complete(request, never);
+    const said = { role: 'assistant', content: '', reasoning: 'hm' } as const;
+    const toolCalls = [{ id: 'c1', name: 'add', arguments: '{}' }];
+    await endpoint.complete({ ...request, messages: [{ ...said, toolCalls }, said] }, never);
+    const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'add', arguments: '{}' } }];
+    expect(requests[1]?.body.messages).toEqual([
+      { role: 'assistant', content: null, tool_calls, [name]: 'hm' },
+      { role: 'assistant', content: '' },
+    ]);
+  });
+
   it('is sent further fields, and none that are null', async () => {
     const { requests, url } = await chatServer((_, response) => say(response, ''));
     const body = { max_tokens: null, top_p: null, max_completion_tokens: 3, reasoning_effort: 'low' };

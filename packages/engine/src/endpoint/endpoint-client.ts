@@ -27,6 +27,7 @@ const message = z.object({
   reasoning: z.string().nullish().catch(undefined), // of vLLM, OpenRouter and Ollama
   tool_calls: z.array(toolCall).nullish(),
 });
+type Thought = 'reasoning_content' | 'reasoning';
 const completion = z.object({
   choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
   usage: z.object({ prompt_tokens: z.int().min(0).optional(), completion_tokens: z.int().min(0).optional() }).nullish(),
@@ -52,6 +53,8 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     isFinal: (error) => error instanceof APIError && REFUSALS.includes(error.status),
   });
 
+  /** The server's name for reasoning. */
+  let thought: Thought = 'reasoning_content';
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, topP, maxTokens, seed } = request;
     const fields = {
@@ -63,12 +66,17 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
       ...body,
     };
     const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+    const conversation = messages.map((each) => wireMessage(each, thought));
     const answer: unknown = await client.post('/chat/completions', {
-      body: exactJson({ ...sent, model, messages: messages.map(wireMessage) }), // the client would round integers
+      body: exactJson({ ...sent, model, messages: conversation }), // the client would round integers
       headers: { 'content-type': 'application/json' },
       signal: AbortSignal.any([signal]), // a new signal, since the client does not remove its listener
     });
-    return utterance(answer);
+    const parsed = completion.safeParse(answer);
+    if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
+    const said = parsed.data.choices[0]?.message;
+    if (said?.reasoning && !said.reasoning_content) thought = 'reasoning';
+    return utterance(parsed.data);
   };
 
   return { complete: (request, signal) => inLine(signal, () => ask(request, signal)) };
@@ -113,15 +121,11 @@ function failureIn(text: string): { readonly status: number; readonly error: obj
   return { status: Number.isInteger(code) && code >= 400 && code <= 599 ? code : 502, error };
 }
 
-/** @throws Error when it is not a chat completion */
-function utterance(answer: unknown): Utterance {
-  const parsed = completion.safeParse(answer);
-  if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
-  const [choice] = parsed.data.choices;
+function utterance({ choices: [choice], usage }: z.output<typeof completion>): Utterance {
   const { content, reasoning_content, tool_calls: calls } = choice?.message ?? {};
   const reasoning = reasoning_content || choice?.message.reasoning;
   const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
-  const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = parsed.data.usage ?? {};
+  const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = usage ?? {};
   return {
     text: content ?? '', // null for a refusal, or if there are only tool calls
     ...(reasoning ? { reasoning } : {}),
@@ -146,11 +150,19 @@ export function boundedRetryAfter(headers: Headers, now: number): Headers {
 
 type WireMessage = OpenAI.ChatCompletionMessageParam;
 
-function wireMessage({ role, content, toolCalls = [], toolCallId = '' }: Message): WireMessage {
+/**
+ * A message on the wire. Some servers refuse calls of a thinking model without its reasoning, and some any reasoning
+ * under a name that is not theirs.
+ */
+function wireMessage(
+  { role, content, reasoning, toolCalls = [], toolCallId = '' }: Message,
+  thought: Thought,
+): WireMessage {
   if (role === 'tool') return { role, content, tool_call_id: toolCallId };
   if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
   const calls = toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
-  return { role, content: content === '' ? null : content, tool_calls: calls };
+  const sent = { role, content: content === '' ? null : content, tool_calls: calls };
+  return reasoning === undefined ? sent : { ...sent, [thought]: reasoning };
 }
 
 function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'toolChoice'>) {

@@ -184,10 +184,12 @@ function mergedAt(
 
 function mergedMessage(messages: readonly Message[]): Message {
   const turnId = messages.find((message) => message.turnId !== undefined)?.turnId;
+  const reasoning = messages.map(({ reasoning = '' }) => reasoning).join('');
   const toolCalls = messages.flatMap((message) => message.toolCalls ?? []);
   return {
     role: 'assistant',
     content: messages.map(({ content }) => content).join(''),
+    ...(reasoning === '' ? {} : { reasoning }),
     ...(toolCalls.length === 0 ? {} : { toolCalls }),
     ...(turnId === undefined ? {} : { turnId }),
   };
@@ -230,6 +232,16 @@ function repeats({ content, toolCalls = [] }: Message, turn: Turn): boolean {
   const text = content.trim();
   if (toolCalls.length === 0 && text === turn.text.trim()) return true;
   return text === contentOf(turn).trim() && sameCalls(toolCalls, turn.toolCalls);
+}
+
+/** Messages with the reasoning of the turns that they repeat. Frameworks drop it, and some servers want it back. */
+export function withReasoning(messages: readonly Message[], turns: readonly Turn[]): Message[] {
+  const byId = new Map(turns.flatMap((turn) => (turn.id === undefined ? [] : [[turn.id, turn]])));
+  return messages.map((message) => {
+    const turn = trace(message, [], byId, () => false).turn;
+    const reasoning = message.reasoning ?? turn?.reasoning;
+    return reasoning === undefined || message.role !== 'assistant' ? message : { ...message, reasoning };
+  });
 }
 
 const contentOf = ({ text, content = text }: Turn): string => content;

@@ -28,6 +28,8 @@ export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string 
 export interface Message {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
   readonly content: string;
+  /** An assistant's reasoning before its content. Chat templates decide whether a model reads it again. */
+  readonly reasoning?: string;
   /** The tools that an assistant called. */
   readonly toolCalls?: readonly ToolCall[];
   /** In a tool's message: the id of the call. */

@@ -50,6 +50,19 @@ describe('a conversation with tools', () => {
     expect(tokenizer.decode(tokenizer.chat([user('hi')]))).not.toContain('# Tools');
   });
 
+  it('has the reasoning before a call where the template writes it, and once if its ids are known', () => {
+    const tokenizer = miniTokenizer(chatTemplateOf('qwen3'));
+    const thoughtful = conversation.map((each) => (each.role === 'assistant' ? { ...each, reasoning: 'Sum?' } : each));
+    const written = '<|im_start|>assistant\n<think>\nSum?\n</think>\n\nHm.\n<tool_call>';
+    const text = tokenizer.decode(tokenizer.chat(thoughtful, undefined, [tool]));
+    expect(text).toContain(written);
+    expect(tokenizer.decode(tokenizer.chat([...thoughtful, user('?')]))).not.toContain('Sum?');
+    const ids = tokenizer.encode('<think>\nSum?\n</think>\n\nHm.\n<tool_call>\n{}\n</tool_call>');
+    const exact = tokenizer.chat(thoughtful, ({ role }) => (role === 'assistant' ? ids : undefined), [tool]);
+    expect(tokenizer.decode(exact).split('Sum?')).toHaveLength(2);
+    expect(tokenizer.decode(exact)).toContain(written);
+  });
+
   it('is plain text for a template that knows none, and for bytes', () => {
     const simple = miniTokenizer('{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}');
     expect(simple.toolFormat).toBe('plain');

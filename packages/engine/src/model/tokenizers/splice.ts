@@ -59,7 +59,10 @@ function renderMarked(
   mark: (index: number) => string,
 ): Marked | undefined {
   const replaced = (replace: (message: Message, index: number) => Message) =>
-    messages.map((message, i) => (known.has(i) ? replace(message, i) : message));
+    messages.map((message, i) => {
+      const { reasoning: _, ...spoken } = message; // the ids have it
+      return known.has(i) ? replace(spoken, i) : message;
+    });
   const asText = replaced((message, i) => ({ ...message, content: mark(i), toolCalls: [] }));
   const asCall = replaced((message, i) => {
     const [call] = message.toolCalls ?? [];

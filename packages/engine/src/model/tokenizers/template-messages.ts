@@ -14,7 +14,7 @@ const templateId = (id: string) =>
     .slice(-ID_LENGTH);
 
 /** A message with its calls' arguments as the objects that templates write in their own way. */
-export function templateMessage({ role, content, toolCalls = [], toolCallId, name }: Message) {
+export function templateMessage({ role, content, reasoning, toolCalls = [], toolCallId, name }: Message) {
   const calls = toolCalls.map(({ id, name, arguments: text }) => ({
     id: templateId(id),
     type: 'function',
@@ -23,6 +23,7 @@ export function templateMessage({ role, content, toolCalls = [], toolCallId, nam
   return {
     role,
     content,
+    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
     ...(toolCallId === undefined ? {} : { tool_call_id: templateId(toolCallId) }),
     ...(name === undefined ? {} : { name }),
