@@ -136,11 +136,7 @@ dialectContract('chat completions', {
     ['several answers in a stream', { ...plain, n: 2, stream: true }, /n: a stream has one answer/],
     ['a bias', { ...plain, logit_bias: { 5: 1 } }, /logit_bias/],
     ['older functions', { ...plain, functions: [{ name: 'look' }] }, /send tools/],
-    [
-      'a custom tool',
-      { ...plain, tools: [{ type: 'custom', custom: { name: 'x' } }] },
-      /tools\.0\.type: expected a function/,
-    ],
+    ['a tool without a type', { ...plain, tools: [{ type: 'web_search' }, {}] }, /tools\.1\.type: expected a function/],
     ['two tools of one name', { ...plain, tools: [lookTool, lookTool] }, /the same name/],
     ['a choice without tools', { ...plain, tools: [], tool_choice: 'required' }, /no tools/],
     [
@@ -214,7 +210,7 @@ describe('chat completions', () => {
 
   it.each([
     ['messages[1].role', { messages: [ask.messages[0], { role: 'robot', content: 'Hi' }] }],
-    ['tools[0].type', { tools: [{ type: 'custom', custom: { name: 'x' } }] }],
+    ['tools[0].type', { tools: [{ function: { name: 'x' } }] }],
     ['tool_choice', { tool_choice: 'required' }],
     ['max_tokens', { max_tokens: 0 }],
     ['n', { n: 2 }],

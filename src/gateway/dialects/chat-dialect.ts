@@ -17,6 +17,7 @@ import {
   nameText,
   only,
   optionalContent,
+  otherTools,
   positive,
   STOPS_EXPECTED,
   seedNumber,
@@ -87,7 +88,7 @@ const toolChoice = z.union(
 
 const responseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
-  z.object({ type: z.literal('json_object') }),
+  z.object({ type: z.literal('json_object'), schema: jsonSchema.nullish() }), // as llama.cpp and others extend it
   z.object({ type: z.literal('json_schema'), json_schema: z.object({ schema: jsonSchema.nullish() }) }),
 ]);
 
@@ -99,7 +100,7 @@ const isEmpty = (value: unknown) => typeof value === 'object' && value !== null 
 const body = z.object({
   model: nameText,
   messages: z.array(message).min(1).max(MOST_MESSAGES),
-  tools: toolList(tool),
+  tools: toolList('function', tool),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   max_tokens: positive.nullish(),
@@ -137,12 +138,13 @@ function read(value: unknown): ModelRequest {
     ...toolsOf(tools, tool_choice ?? undefined),
     ...given({ maxTokens: request.max_completion_tokens ?? request.max_tokens, answers: n }),
     ...(format?.type === 'json_schema' ? { responseSchema: format.json_schema.schema ?? { type: 'object' } } : {}),
-    ...(format?.type === 'json_object' ? { responseSchema: { type: 'object' } } : {}),
+    ...(format?.type === 'json_object' ? { responseSchema: format.schema ?? { type: 'object' } } : {}),
     streamUsage: stream_options?.include_usage === true,
     wantsTokenIds: request.logprobs === true || request.return_token_ids === true,
     sampling: given({ temperature, topP, topK, seed, stop }),
     ignored: [
       ...ignoredFields(value as object, body.shape),
+      ...otherTools(value, 'function'),
       ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
     ],
   };

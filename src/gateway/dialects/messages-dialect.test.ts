@@ -121,7 +121,7 @@ dialectContract('messages', {
       withBlock({ type: 'tool_use', id: 'a', name: 'b', input: 'c' }, 'assistant'),
       /expected an object/,
     ],
-    ['a tool of the server', { ...plain, tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, /tools\.0/],
+    ['a tool without a schema', { ...plain, tools: [{ name: 'x' }] }, /tools\.0/],
     ['a choice of none', { ...plain, tools: [lookTool], tool_choice: { type: 'tool', name: 'x' } }, /'x'/],
     ['an unknown role', { ...plain, messages: [{ role: 'tool', content: 'x' }] }, /messages\.0\.role/],
   ],

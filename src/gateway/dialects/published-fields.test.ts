@@ -125,6 +125,23 @@ describe.each(cases)('a field of %s', (_, dialect, plain, fields) => {
   });
 });
 
+/** Tools as Codex, Claude Code and others send them beside functions. */
+const others = ['web_search', 'image_generation', 'namespace', 'local_shell', 'bash_20250124', 'a\u202eb'];
+const functions: Readonly<Record<string, object>> = {
+  'chat completions': { type: 'function', function: { name: 'look' } },
+  responses: { type: 'function', name: 'look' },
+  messages: { name: 'look', input_schema: { type: 'object' } },
+};
+
+it.each(cases)('tools of %s that are no functions are left out and named', (name, dialect, plain) => {
+  const tools = others.map((type) => ({ type, name: type }));
+  const request = dialect.read({ ...plain, tools: [...tools, ...tools, functions[name]] });
+  expect(request.tools?.map((tool) => tool.name)).toEqual(['look']);
+  const names = [...others.slice(0, -1), 'an odd name'];
+  expect(request.ignored).toEqual(names.map((type) => `tools of type ${type}`));
+  expect(dialect.read({ ...plain, tools }).tools).toBeUndefined();
+});
+
 describe('numbers of a request', () => {
   const sampled = (more: object) => chatDialect.read({ ...ask, ...more }).sampling;
 
@@ -157,6 +174,21 @@ describe('parts of a conversation', () => {
       messages: [{ content: 'a' }],
     });
     expect(chatOf({ role: 'function', name: 'look', content: 'a' })).toContain('messages.0.role');
+  });
+
+  it('have calls without arguments as clients leave them out, and a schema beside json_object', () => {
+    for (const empty of [{}, { arguments: null }, { arguments: '' }]) {
+      const toolCalls = [{ id: 'a', name: 'look', arguments: '{}' }];
+      const tool_calls = [{ id: 'a', type: 'function', function: { name: 'look', ...empty } }];
+      expect(chatOf({ role: 'assistant', content: null, tool_calls })).toMatchObject({ messages: [{ toolCalls }] });
+      const input = [{ type: 'function_call', call_id: 'a', name: 'look', ...empty }];
+      expect(readOrRefused(responsesDialect, { model: 'solver', input })).toMatchObject({ messages: [{ toolCalls }] });
+    }
+    const schema = { type: 'object', required: ['a'] };
+    const formatted = (more: object) =>
+      readOrRefused(chatDialect, { ...ask, response_format: { type: 'json_object', ...more } });
+    expect(formatted({ schema })).toMatchObject({ responseSchema: schema });
+    expect(formatted({})).toMatchObject({ responseSchema: { type: 'object' } });
   });
 
   it('have the refusals of earlier answers, and no audio', () => {

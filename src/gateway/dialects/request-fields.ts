@@ -15,8 +15,8 @@ const MOST_FAULTS = 3;
 
 export const nameText = z.string().min(1).max(LONGEST_NAME);
 export const positive = z.int().min(1);
-/** The arguments of an earlier call. */
-export const callArguments = z.string().transform(argumentsText);
+/** The arguments of an earlier call; some clients leave them out if there are none. */
+export const callArguments = z.string().nullish().transform(argumentsText);
 
 /** A schema: any JSON object; models read it as it is. */
 export const jsonSchema = z.custom<JsonSchema>(isObject, 'expected a JSON schema');
@@ -70,7 +70,28 @@ export const STOPS_EXPECTED = `expected at most ${MOST_STOPS} stop texts`;
 
 export const stopTexts = z.array(z.string()).max(MOST_STOPS, STOPS_EXPECTED);
 
-export const toolList = <Schema extends z.ZodType<Tool>>(schema: Schema) => z.array(schema).max(MOST_TOOLS).nullish();
+/**
+ * A list of tools. Tools of other types are left out: servers or models of one company know them, such as a search of
+ * the web. Coding agents send them beside functions, and `otherTools` names them.
+ */
+export function toolList(type: string, schema: z.ZodType<Tool>) {
+  return z
+    .array(z.unknown())
+    .max(MOST_TOOLS)
+    .nullish()
+    .transform((list) => list?.map((each) => (isOther(each, type) ? null : each)))
+    .pipe(z.array(schema.nullable()).optional())
+    .transform((list) => list?.filter((each) => each !== null));
+}
+
+const isOther = (tool: unknown, type: string) => isObject(tool) && typeof tool.type === 'string' && tool.type !== type;
+
+/** The tools of a body that `toolList` leaves out, as fields that have no effect. */
+export function otherTools(body: unknown, type: string): string[] {
+  const list = isObject(body) && Array.isArray(body.tools) ? body.tools.slice(0, MOST_TOOLS) : [];
+  const types = list.flatMap((each) => (isOther(each, type) ? [String(each.type)] : []));
+  return [...new Set(types)].slice(0, MOST_IGNORED).map((each) => `tools of type ${plainName(each) ?? 'an odd name'}`);
+}
 
 /** A field that has no effect with this value, and is refused with any other. */
 export const only = <Value>(allowed: (value: unknown) => boolean, message: string) =>
@@ -136,8 +157,10 @@ export function ignoredFields(body: object, shape: object): string[] {
   );
   return presentFields(body, names)
     .slice(0, MOST_IGNORED)
-    .map((name) => (/^\w+$/.test(name) && name.length <= LONGEST_FIELD ? name : 'a field of an odd name'));
+    .map((name) => plainName(name) ?? 'a field of an odd name');
 }
+
+const plainName = (name: string) => (/^\w+$/.test(name) && name.length <= LONGEST_FIELD ? name : undefined);
 
 /** A seed of 64 bits. JSON.parse rounds integers above 2^53, of which several then are one seed. */
 export const seedNumber = z

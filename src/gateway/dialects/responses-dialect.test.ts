@@ -111,7 +111,7 @@ dialectContract('responses', {
     ['a conversation elsewhere', { ...plain, conversation: 'conv_1' }, /nothing is kept/],
     ['a reference', withItem({ type: 'item_reference', id: 'msg_1' }), /store: false/],
     ['work in the background', { ...plain, background: true }, /background/],
-    ['a tool of the server', { ...plain, tools: [{ type: 'web_search' }] }, /tools\.0\.type: expected a function/],
+    ['a tool without a type', { ...plain, tools: [{ type: 'web_search' }, {}] }, /tools\.1\.type: expected a function/],
     ['an item of another kind', withItem({ type: 'computer_call' }), /^input\.0/],
     ['no item', withItem(5), /^input\.0/],
     [

@@ -15,6 +15,7 @@ import {
   MOST_MESSAGES,
   nameText,
   only,
+  otherTools,
   positive,
   presentFields,
   toolList,
@@ -88,7 +89,7 @@ const body = z.object({
     ),
   instructions: z.string().nullish(),
   metadata: z.unknown().optional(), // a label
-  tools: toolList(tool),
+  tools: toolList('function', tool),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   max_output_tokens: positive.nullish(),
@@ -124,6 +125,7 @@ function read(value: unknown, recall: Recall = () => undefined): ModelRequest {
     repeated: { ...given({ instructions }), ...(isObject(request.metadata) ? { metadata: request.metadata } : {}) },
     ignored: [
       ...ignoredFields(value as object, body.shape),
+      ...otherTools(value, 'function'),
       ...presentFields(request.text ?? {}, ['verbosity']),
       ...(request.parallel_tool_calls === false ? ['parallel_tool_calls'] : []),
     ],
