@@ -63,6 +63,19 @@ describe('a conversation with tools', () => {
     expect(tokenizer.decode(exact)).toContain(written);
   });
 
+  it('has its calls in the texts if the template leaves them out', () => {
+    const tokenizer = miniTokenizer(
+      '{% if tools %}return a json object with function name and arguments within <tool_call></tool_call> XML tags.' +
+        '{% endif %}{% for message in messages %}[{{ message.role }}]{{ message.content }}{% endfor %}',
+    );
+    expect(tokenizer.toolFormat).toBe('hermes');
+    expect(tokenizer.decode(tokenizer.chat(conversation, undefined, [tool]))).toContain(
+      '[assistant]Hm.\n<tool_call>\n{"name": "add", "arguments": {"a":1,  "b":2.0}}\n</tool_call>[tool]3',
+    );
+    const exact = tokenizer.chat(conversation, ({ role }) => (role === 'assistant' ? [1, 2] : undefined), [tool]);
+    expect(exact.join()).toContain(tokenizer.encode('[assistant]').concat(1, 2, tokenizer.encode('[tool]')).join());
+  });
+
   it('is plain text for a template that knows none, and for bytes', () => {
     const simple = miniTokenizer('{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}');
     expect(simple.toolFormat).toBe('plain');

@@ -7,6 +7,7 @@ import { chatTemplate } from './chat-template.js';
 import { dateOf } from './named-templates.js';
 import { type Pipeline, pipelineOf } from './pipeline/pipeline.js';
 import { splice } from './splice.js';
+import { withoutGaps } from './template-gaps.js';
 import { templateMessage, templateTool } from './template-messages.js';
 import type { HuggingFaceSpec } from './tokenizer-spec.js';
 import { requireWellFormed } from './well-formed.js';
@@ -153,14 +154,16 @@ const usesTools = (messages: readonly Message[], tools: readonly Tool[] = []) =>
 function conversationOf(source: string, variables: Readonly<Record<string, unknown>>): ConversationRenderer {
   const render = attempt('the chat template cannot be read', () => chatTemplate(source));
   const date = attempt('the chat template cannot be used', () => dateOf(source));
-  const isPlain = formatOfTemplate(source) === 'plain';
-  return (messages, tools) => {
-    const conversation = isPlain ? plainMessages(messages, tools) : messages;
-    const listed = isPlain ? undefined : tools?.map(templateTool);
-    return attempt('the chat template refused the conversation', () =>
-      render(variables, conversation.map(templateMessage), listed, date && (() => date)),
+  const format = formatOfTemplate(source);
+  const write = withoutGaps(
+    (messages, tools) =>
+      render(variables, messages.map(templateMessage), tools?.map(templateTool), date && (() => date)),
+    format,
+  );
+  return (messages, tools) =>
+    attempt('the chat template refused the conversation', () =>
+      format === 'plain' ? write(plainMessages(messages, tools)) : write(messages, tools),
     );
-  };
 }
 
 function attempt<T>(complaint: string, action: () => T): T {
