@@ -128,6 +128,18 @@ describe('a GGUF file', () => {
     expect(config).toEqual({ ...small, ropeScaling: { type: 'linear', factor: 4 } });
   });
 
+  it('is refused if a factor and a tensor stretch positions, unless the tensor changes none', async () => {
+    const scaling = { type: 'llama3', factor: 8, lowFrequencyFactor: 1, highFrequencyFactor: 4 } as const;
+    const config = { ...small, ropeScaling: { ...scaling, originalContext: 64 } };
+    const changes = { 'llama.rope.scaling.factor': real(4) };
+    await expect(open(await fileWith(changes, decoderTensors(config, zeros(small))))).rejects.toThrow(
+      /stretches positions twice, by llama.rope.scaling.factor and by the tensor "rope_freqs.weight"/,
+    );
+    const ones = { ...config, ropeScaling: { ...config.ropeScaling, factor: 1 } };
+    const { model } = await open(await fileWith(changes, decoderTensors(ones, zeros(small))));
+    expect(model.config.ropeScaling).toEqual({ type: 'linear', factor: 4 });
+  });
+
   it('stretches nothing by a factor of 0, or of another kind than none says', async () => {
     for (const changes of [
       { 'llama.rope.scale_linear': real(0) },

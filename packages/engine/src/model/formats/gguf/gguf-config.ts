@@ -4,7 +4,7 @@ import type { DecoderConfig, RopeScaling } from '../../../contract/architecture.
 import { CheckpointError } from '../../../errors.js';
 import { ARCHITECTURES, type Architecture, CONFIG_LIMITS, unreadReason, unrotatedByDefault } from '../model-config.js';
 import type { GgufHeader, GgufMetadataValue } from './gguf-header.js';
-import { ggufName, KEYS } from './gguf-names.js';
+import { ggufName, KEYS, ROPE_FACTORS } from './gguf-names.js';
 
 /** A decoder's description, and llama.cpp's architecture, which decides the order of rows. */
 export interface GgufDecoder {
@@ -86,8 +86,13 @@ export function ggufDecoder(
     throw new CheckpointError(
       `${file}: ${keyOf(KEYS.ropeScaling)} "${shown(kind)}" is not supported, expected none or linear`,
     );
+  const byTensor = scalingOf(config);
+  if (kind === 'linear' && byTensor !== undefined)
+    throw new CheckpointError(
+      `${file}: stretches positions twice, by ${keyOf(KEYS[factor ?? 'ropeFactor'])} and by the tensor "${ROPE_FACTORS}", which is not supported`,
+    );
   const ropeScaling: RopeScaling | undefined =
-    kind === 'linear' ? { type: 'linear', factor: numbers.real(factor ?? 'ropeFactor') } : scalingOf(config);
+    kind === 'linear' ? { type: 'linear', factor: numbers.real(factor ?? 'ropeFactor') } : byTensor;
   return { architecture, config: { ...config, ...(ropeScaling && { ropeScaling }) } };
 }
 
