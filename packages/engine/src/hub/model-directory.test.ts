@@ -95,6 +95,14 @@ describe('a model on a hub', () => {
     expect(messages).toEqual([]);
   });
 
+  it('is refused before its weights are downloaded if the engine cannot compute it', async () => {
+    const phi = { architectures: ['Phi3ForCausalLM'], model_type: 'phi3' };
+    hub.files.set('config.json', Buffer.from(JSON.stringify(phi)));
+    await expect(locate('org/tiny')).rejects.toThrow(/Phi3ForCausalLM.*queries, keys and values in one tensor/);
+    expect(hub.requests).not.toContain('GET blob');
+    expect(await locate('org/tiny', { files: 'tokenizer' })).toBe(join(repository(), 'snapshots', COMMIT));
+  });
+
   it('may have a file without bytes', async () => {
     hub.files.set('chat_template.jinja', Buffer.alloc(0));
     const directory = await locate('org/tiny');

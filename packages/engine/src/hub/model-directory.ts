@@ -6,6 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { CheckpointError, HubError } from '../errors.js';
 import { byteText } from '../host.js';
 import { isGguf } from '../model/formats/gguf/gguf-checkpoint.js';
+import { describeModel } from '../model/formats/stored-model.js';
 import { nodeFiles } from '../platform.js';
 import { diskError, downloadBlob, partialBytes, patiently } from './blob-download.js';
 import { type HubClient, hubClient, type RemoteFile } from './hub-client.js';
@@ -72,8 +73,8 @@ type Context = DownloadContext & { readonly files: NeededFiles };
  * `org/name[@revision]` on a hub. A path that exists wins, then a model of those programs.
  * A name that begins like a path (`/`, `~`, `.`, `..`) is never looked up elsewhere. Files that the cache lacks are
  * downloaded into it. Without a network, or with HF_HUB_OFFLINE=1, only the cache is used.
- * @throws CheckpointError when the name is neither a directory nor a hub's name; HubError when the download fails; the
- *   signal's reason
+ * @throws CheckpointError when the name is neither a directory nor a hub's name, or the engine cannot compute a model
+ *   on a hub, whose weights then are not downloaded; HubError when the download fails; the signal's reason
  */
 export async function modelDirectory(model: string, options: ModelDirectoryOptions = {}): Promise<string> {
   return (await findModel(model, options)).directory;
@@ -223,7 +224,9 @@ async function download(
     await downloadFiles(cache, client, commit, wanted, id, context);
   };
   await fetchAll(smallFiles(there, context.files));
-  if (context.files === 'all') await fetchAll(weightFiles(await indexText(cache, commit, there)));
+  if (context.files !== 'all') return;
+  await describeModel(nodeFiles, cache.snapshot(commit)); // of others the weights would come in vain
+  await fetchAll(weightFiles(await indexText(cache, commit, there)));
 }
 
 function lacks(id: ModelId, missing: string, there: ReadonlySet<string>): HubError {

@@ -326,6 +326,7 @@ describe('readConfig', () => {
     [{ layer_types: ['full_attention', 'sliding_attention'] }, 'layer_types = '],
     [{ partial_rotary_factor: 0.5 }, 'partial_rotary_factor = 0.5 is not supported'],
     [{ quantization_config: { bits: 4 } }, 'quantization_config = '],
+    [{ quantization: { group_size: 64, bits: 4 } }, 'quantization = '],
   ])('refuses %j', (change, message) => {
     const read = () => readConfig({ ...llama, ...change }, 'dir/config.json');
     expect(read).toThrow(CheckpointError);

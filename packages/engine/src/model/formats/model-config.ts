@@ -98,7 +98,12 @@ const UNREAD: readonly (readonly [name: string, reason: string])[] = [
   ['mixtral', 'mixtures of experts are not read'],
   ['qwen2moe', 'mixtures of experts are not read'],
   ['qwen3moe', 'mixtures of experts are not read'],
+  ['glm4moe', 'mixtures of experts are not read'],
+  ['glm', 'its files hold both inputs of a gate in one tensor'],
   ['phi3', 'its files hold queries, keys and values in one tensor'],
+  ['phi4', 'its files hold queries, keys and values in one tensor'],
+  ['qwen35', 'layers of linear attention are not read'],
+  ['qwen3next', 'layers of linear attention are not read'],
 ];
 
 /** The end of a message that refuses an architecture: the reason if it is known, then the expected names. */
@@ -291,6 +296,7 @@ function refuseVariants(raw: ConfigFile, architecture: Architecture, file: strin
     use_sliding_window: (value) => value === false,
     partial_rotary_factor: (value) => value === 1,
     quantization_config: () => false,
+    quantization: () => false, // of MLX
   };
   for (const [key, isNormal] of Object.entries(normal)) {
     const value = raw[key];
