@@ -9,6 +9,7 @@ import { type DemonstrationRow, demonstrationRow, LineFile } from './demonstrati
 import { type ModelCall, type TracedEpisode, tracedEpisode } from './model-calls.js';
 import { type Masked, NAMES, type Redact, redaction } from './redact.js';
 import { spansOf } from './spans.js';
+import { TextLimit } from './text-limit.js';
 import { traceValues } from './trace-files.js';
 import { TraceStore } from './trace-store.js';
 import { type TracePlace, type Unread, UnreadCounts, unreadTexts } from './unread.js';
@@ -83,18 +84,22 @@ export async function importTraces(path: string, options: ImportOptions = {}, fo
   try {
     for (const file of files) written.push(await LineFile.create(file)); // before the reading: it may take an hour
     let spans = 0;
+    const limit = new TextLimit();
     for await (const value of traceValues(path, unread)) {
       const read = spansOf(value.value, value, unread);
       spans += read.length;
-      for (const span of read) await store.add(span, value.length / read.length);
+      for (const span of read) {
+        limit.see(span);
+        await store.add(span, value.length / read.length);
+      }
     }
-    const survey = await surveyOf(store, options, unread);
+    const survey = await surveyOf(store, options, unread, limit);
     if (survey.readable === 0) throw new TaskError(noCalls(spans, unread.all), { file: path });
     const score = scoreName(survey.scores, options);
     const rows = new ImportedRows(options, score, survey.isHeldOut, unread);
     const [demonstrations, tasks] = written;
     for await (const [trace, ofTrace] of store.traces()) {
-      const made = rows.of(tracedEpisode(trace, ofTrace));
+      const made = rows.of(tracedEpisode(trace, ofTrace, limit.length));
       for (const row of made.demonstrations) await demonstrations?.add(row);
       if (made.task !== undefined) await tasks?.add(made.task);
     }
@@ -127,14 +132,19 @@ interface Survey {
 }
 
 /** @throws RunError if a call has no agent, or if no task can be held out: all are equal, or one has a `split` */
-async function surveyOf(store: TraceStore, options: ImportOptions, unread: UnreadCounts): Promise<Survey> {
+async function surveyOf(
+  store: TraceStore,
+  options: ImportOptions,
+  unread: UnreadCounts,
+  limit: TextLimit,
+): Promise<Survey> {
   const { holdOut } = options;
   const scores = new Set<string>();
   let readable = 0;
   let first: string | undefined;
   let [isOther, isSomeIn, isSomeOut] = [false, false, false];
   for await (const [trace, spans] of store.traces()) {
-    const episode = tracedEpisode(trace, spans);
+    const episode = tracedEpisode(trace, spans, limit.length);
     for (const { reason, place } of episode.unread) unread.add(reason, place);
     if (episode.calls.length === 0) continue;
     readable++;

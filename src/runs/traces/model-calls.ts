@@ -1,6 +1,7 @@
 /** The calls of models in traces: the caller, the messages, and the tokens. */
-import { exactJson, isObject, jsonObject } from '@drmas/engine/errors';
-import type { Message, Tool } from '@drmas/engine/nouns';
+import { exactJson, isObject } from '@drmas/engine/errors';
+import type { Message, Tool, ToolCall } from '@drmas/engine/nouns';
+import { isCallOf } from '@drmas/engine/tool-calls';
 import { answerOf, reportEnd, reportEndOfReply } from './answers.js';
 import { agentName, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
 import { conversationOf, instructionsOf, type Report } from './messages.js';
@@ -38,7 +39,8 @@ interface UnreadPart {
   readonly place: TracePlace;
 }
 
-export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): TracedEpisode {
+/** @param limit The length at which the tracer cut texts off, if it did */
+export function tracedEpisode(trace: string, spans: readonly TraceSpan[], limit?: number): TracedEpisode {
   const all = spansWithEvents(spans);
   const byId = new Map(all.map((span) => [span.id, span])); // an exporter that tries again writes a span twice
   const nameOf = remembered(agentName);
@@ -49,7 +51,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[]): Trace
   const judging = { call: undefined, unread: ['judge'] } as const;
   const callSpans = [...byId.values()]
     .filter(isCall)
-    .map((span) => ({ span, ...(isJudging(span) ? judging : callOf(span, agentOf)) }));
+    .map((span) => ({ span, ...(isJudging(span) ? judging : callOf(span, agentOf, limit)) }));
   const calls = callSpans.flatMap(({ span, call }) => (call === undefined ? [] : [{ span, call }]));
   // A call around other calls is their sum: an agent's run, or a framework's loop. A tool calls models on its own.
   const isToolSpan = remembered(isTool);
@@ -185,6 +187,7 @@ const WITHOUT_A_PART: readonly UnreadReason[] = ['tool', 'choice', 'reasoning'];
 function callOf(
   span: TraceSpan,
   agentOf: (span: TraceSpan) => string | undefined,
+  limit: number | undefined,
 ): { readonly call?: ModelCall; readonly unread: readonly UnreadReason[] } {
   const { attributes, failed, dropped } = span;
   const unread = new Set<UnreadReason>(dropped ? ['dropped'] : []);
@@ -207,10 +210,11 @@ function callOf(
   if (conversation.length === 0) report('input');
   if (conversation.some(({ role }) => role === 'system')) report('system');
   if (conversation.find((message) => message.role === 'tool' || hasCalls(message))?.role === 'tool') report('gap');
-  const listed = new Set(tools?.map(({ name }) => name));
+  const listed = new Map(tools?.map((tool) => [tool.name, tool]));
   if (answer?.toolCalls?.some(({ name }) => !listed.has(name))) report('unlisted');
-  if (answer?.toolCalls?.some((each) => jsonObject(each.arguments) === undefined)) report('arguments');
+  if (answer?.toolCalls?.some((each) => !fits(each, listed.get(each.name)))) report('arguments');
   if (answer === undefined) report('answer');
+  if ([...messages, answer].some((each) => each?.content.length === limit)) report('cut');
   reportEnd(told(attributes, 'finish'), report);
   reportEndOfReply(told(attributes, 'reply'), report);
   const tokens = tokensOf(attributes);
@@ -228,6 +232,15 @@ function callOf(
     place: span.place,
   };
   return { call, unread: [...unread] };
+}
+
+/** Whether an agent may write a call. A schema may take more steps than a check does. */
+function fits(call: ToolCall, tool: Tool | undefined): boolean {
+  try {
+    return tool === undefined || isCallOf(call, [tool]);
+  } catch {
+    return false;
+  }
 }
 
 const hasCalls = ({ toolCalls }: Message) => toolCalls !== undefined;

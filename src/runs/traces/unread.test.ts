@@ -173,9 +173,15 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
   ],
   gap: [odd(input([...JSON.parse(messages(text)), { role: 'tool', tool_call_id: 'c', content: '5' }]))],
   unlisted: [odd(output([toolCall]))],
-  arguments: ['{"fruit": "fi', '[1]', '"fig"'].map((written) =>
+  arguments: [
+    ...['{"fruit": "fi', '[1]', '"fig"'].map((written) => ({ parameters: { type: 'object' }, written })),
+    ...[undefined, {}, { fruit: 1 }].map((written) => ({
+      parameters: { type: 'object', properties: { fruit: { type: 'string' } }, required: ['fruit'] },
+      written,
+    })),
+  ].map(({ parameters, written }) =>
     odd({
-      'gen_ai.tool.definitions': '[{"name":"price"}]',
+      'gen_ai.tool.definitions': JSON.stringify([{ name: 'price', parameters }]),
       ...output([{ ...toolCall, arguments: written }]),
     }),
   ),
@@ -259,6 +265,25 @@ describe('what an import does not read', () => {
     await writeFile(join(folder, 'b.jsonl.gz'), '');
     const { unread } = await importTraces(folder);
     expect(unread).toEqual({ file: { count: 1, file: join(folder, 'b.jsonl.gz') } });
+  });
+
+  it('is a text of the length at which the tracer cut others off, or several of a round one', async () => {
+    const file = join(folder, 'traces.jsonl');
+    const said = (trace: string, content: string, asked = 'Hi') =>
+      callIn(trace, { 'gen_ai.input.messages': asked, 'gen_ai.output.messages': content });
+    const imported = async (...spans: object[]) => {
+      await writeFile(file, [callIn('good', {}), ...spans].map((span) => JSON.stringify(span)).join('\n'));
+      const { demonstrations, unread } = await importTraces(file);
+      return [demonstrations, unread.cut?.count ?? 0];
+    };
+    const half = odd({ 'gen_ai.tool.definitions': `[{"type":"${'f'.repeat(999)}` });
+    expect(await imported(half, said('a', 'x'.repeat(1009)), said('b', 'x'.repeat(1008)))).toEqual([2, 2]);
+    const shorter = said('b', 'y'.repeat(200));
+    expect(await imported(said('a', 'x'.repeat(300)), said('c', 'y'.repeat(300)), shorter)).toEqual([2, 2]);
+    expect(await imported(said('a', 'Ja', 'x'.repeat(256)), said('c', 'y'.repeat(256)), shorter)).toEqual([2, 2]);
+    expect(await imported(said('a', 'x'.repeat(301)), said('c', 'y'.repeat(301)), shorter)).toEqual([4, 0]);
+    expect(await imported(said('a', 'x'.repeat(300)), said('c', 'x'.repeat(300)), shorter)).toEqual([4, 0]);
+    expect(await imported(said('a', 'x'.repeat(300)), said('c', 'y'.repeat(299)))).toEqual([3, 0]);
   });
 
   it('has the line of a span in a file with one value on several lines, and in an array', async () => {
