@@ -14,8 +14,16 @@ export interface S3Request {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The fault in place of a reply: a status with an error code, or an answer that is lost or ends in the middle. */
-export type S3Fault = { readonly status: number; readonly code: string } | 'cut' | undefined;
+/**
+ * The fault in place of a reply: a status with an error code, an answer that is lost or ends in the middle, none at all,
+ * or a page of a list that names no next one.
+ */
+export type S3Fault =
+  | { readonly status: number; readonly code: string }
+  | 'cut'
+  | 'silence'
+  | 'no next page'
+  | undefined;
 
 export interface S3Fake {
   readonly url: string;
@@ -46,7 +54,8 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
     const request = { method: c.req.method, key, headers };
     fake.requests.push(request);
     const fault = fake.fault(request);
-    if (fault !== undefined && fault !== 'cut') return failed(c, fault.status, fault.code);
+    if (fault === 'silence') return RESPONSE_ALREADY_SENT;
+    if (typeof fault === 'object') return failed(c, fault.status, fault.code);
     const [id = '', , region = ''] = (/Credential=([^,]+)/.exec(headers.authorization ?? '')?.[1] ?? '').split('/');
     const rights = S3_KEYS[id as keyof typeof S3_KEYS];
     if (rights === undefined) return failed(c, 403, 'InvalidAccessKeyId');
@@ -57,7 +66,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
     const md5 = headers['content-md5'];
     if (md5 !== undefined && md5 !== createHash('md5').update(body).digest('base64'))
       return failed(c, 400, 'BadDigest');
-    if (key === '') return listed(c, files, url.searchParams);
+    if (key === '') return listed(c, files, url.searchParams, fault === 'no next page');
     const upload = url.searchParams.get('uploadId');
     switch (c.req.method) {
       case 'GET': {
@@ -112,7 +121,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
 }
 
 /** A page of names: ten names, while S3 gives a thousand. */
-function listed(c: Context, files: ReadonlyMap<string, Uint8Array>, query: URLSearchParams): Response {
+function listed(c: Context, files: ReadonlyMap<string, Uint8Array>, query: URLSearchParams, isLast: boolean): Response {
   const prefix = query.get('prefix') ?? '';
   const after = query.get('continuation-token') ?? '';
   const names = [...files.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
@@ -121,7 +130,9 @@ function listed(c: Context, files: ReadonlyMap<string, Uint8Array>, query: URLSe
     (key) => `<Contents><Key>${escaped(key)}</Key><Size>${files.get(key)?.length}</Size></Contents>`,
   );
   const next =
-    names.length > PAGE ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>` : '';
+    names.length > PAGE && !isLast
+      ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>`
+      : '';
   return xml(
     c,
     `<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Prefix>${escaped(prefix)}</Prefix>

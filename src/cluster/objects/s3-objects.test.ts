@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const here = () => ({ AWS_REGION: S3_REGION, AWS_ENDPOINT_URL: s3.url });
 let opened = 0;
-const open = (options: { retries?: number } = {}) =>
+const open = (options: { retries?: number; silenceMs?: number } = {}) =>
   S3Objects.open(
     { bucket: 'mine', prefix: `prefix ${opened++}/` },
     { environment: here(), retryDelayMs: 1, partBytes: 5 << 20, ...options },
@@ -58,6 +58,24 @@ describe('storage that fails', () => {
       message: expect.stringMatching(/^s3:\/\/mine\/prefix \d+: removing file: InternalError: .* \(500\)$/),
     });
     expect(s3.requests.length - before).toBe(4);
+  });
+
+  it('is asked again if it says nothing for a while', async () => {
+    const objects = await open({ retries: 1, silenceMs: 200 });
+    let silent = 1;
+    s3.fault = () => (silent-- > 0 ? 'silence' : undefined);
+    expect(await objects.list('a/')).toEqual([]);
+    s3.fault = () => 'silence';
+    await expect(objects.list('a/')).rejects.toThrow(/listing a\/: TimeoutError: .*200 ms/);
+  });
+
+  it('is refused if it names no next page of a list: files of a run would be missing', async () => {
+    const objects = await open();
+    await writeFile(join(root, 'one'), '1');
+    for (let i = 0; i < 12; i++) await objects.put(`many/${i}`, join(root, 'one'));
+    expect(await objects.list('many/')).toHaveLength(12);
+    s3.fault = () => 'no next page';
+    await expect(objects.list('many/')).rejects.toMatchObject({ reason: 'damaged' });
   });
 
   it('is not asked again where it refuses', async () => {

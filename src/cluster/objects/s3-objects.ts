@@ -21,6 +21,8 @@ interface S3Options {
   readonly retries?: number;
   /** Wait before the first repetition. It doubles with each further repetition, up to a minute. */
   readonly retryDelayMs?: number;
+  /** A connection on which nothing moves for this time is given up, and the request is repeated. */
+  readonly silenceMs?: number;
   /** Bytes of one request; a larger file is sent in parts. S3 accepts no parts smaller than the default. */
   readonly partBytes?: number;
 }
@@ -29,6 +31,8 @@ interface S3Options {
 const MOST_PARTS = 10_000;
 const PART_BYTES = 1 << 24;
 const LONGEST_WAIT_MS = 60_000;
+const CONNECT_MS = 30_000;
+const SILENCE_MS = 120_000;
 
 /** The default region for storage other than AWS. A request's signature includes it, and most servers ignore it. */
 const ANY_REGION = 'us-east-1';
@@ -53,10 +57,10 @@ export class S3Objects implements ObjectStore {
   readonly #client: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
-  readonly #options: Required<Omit<S3Options, 'environment'>>;
+  readonly #options: Required<Omit<S3Options, 'environment' | 'silenceMs'>>;
 
   private constructor(s3: S3Module, { bucket, prefix }: { bucket: string; prefix: string }, options: S3Options) {
-    const { environment, retries = 6, retryDelayMs = 500, partBytes = PART_BYTES } = options;
+    const { environment, retries = 6, retryDelayMs = 500, partBytes = PART_BYTES, silenceMs = SILENCE_MS } = options;
     const { AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL } = environment;
     const endpoint = AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL;
     const region = AWS_REGION || AWS_DEFAULT_REGION || (endpoint ? ANY_REGION : undefined);
@@ -68,7 +72,8 @@ export class S3Objects implements ObjectStore {
     this.#client = new s3.S3Client({
       ...(region === undefined ? {} : { region }),
       ...(endpoint ? { endpoint, forcePathStyle: true } : {}),
-      requestHandler: { httpAgent, httpsAgent }, // Node's own, with the proxy that it uses
+      // Node's own agents, with the proxy that they use. The client itself waits for ever on a silent connection.
+      requestHandler: { httpAgent, httpsAgent, connectionTimeout: CONNECT_MS, socketTimeout: silenceMs },
       maxAttempts: 1, // this class repeats requests, with new streams
       requestChecksumCalculation: 'WHEN_REQUIRED', // many other servers do not know AWS's newer checksums
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -169,7 +174,13 @@ export class S3Objects implements ObjectStore {
         this.#client.send(new this.#s3.ListObjectsV2Command(request)),
       );
       for (const { Key } of page.Contents ?? []) if (Key !== undefined) names.push(Key.slice(this.#prefix.length));
-      ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      const next = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      if (page.IsTruncated === true && (!next || next === ContinuationToken))
+        throw new StoreError(
+          'damaged',
+          `${this.place}: listing ${prefix}: the server names no next page of a long list`,
+        );
+      ContinuationToken = next;
     } while (ContinuationToken !== undefined);
     return names.sort();
   }
