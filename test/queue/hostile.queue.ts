@@ -17,6 +17,7 @@ import { announcementKey, packed, queueOf, type Registered, unpacked } from '../
 import { codeHash } from '../../src/method/recipe/code-hash.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
+import { withEnvironment } from '../support/environment.js';
 import { takesTime } from '../support/time-and-chance.js';
 import { oneCallTeam as team, temporaryRoot } from '../support/tiny-run.js';
 import { comparable, kill, killAll, noRedis, onQueue, program, REDIS, recipe, startWorker, train } from './workers.js';
@@ -38,17 +39,17 @@ const warnings = ({ events }: Awaited<ReturnType<typeof train>>, code: string) =
   events.flatMap((event) => (event.type === 'warning' && event.code === code ? [event.message] : []));
 
 /** The run that has announced itself on a queue. */
-async function announced(queue: string) {
+async function announced(queue: string, at = redis) {
   for (;;) {
-    const text = await redis.get(announcementKey(queue)).catch(() => null);
+    const text = await at.get(announcementKey(queue)).catch(() => null);
     if (text !== null) return key.read(queue, text);
     await takesTime(50);
   }
 }
 
 /** Registers a worker that the test plays. */
-async function registered(queue: string) {
-  const run = await announced(queue);
+async function registered(queue: string, at = redis) {
+  const run = await announced(queue, at);
   const ask = async (path: string, body: unknown, secret: string) => {
     const headers = { authorization: `Bearer ${secret}` };
     const response = await fetch(`${run.url}/${path}`, { method: 'POST', headers, body: packed(body) });
@@ -184,33 +185,94 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 
 const server = spawnSync('redis-server', ['--version']);
 
+/** A Redis of the test, with a queue's executor that plays nothing itself. */
+async function redisOfTest() {
+  const port = 17_000 + (process.pid % 1000);
+  const child = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
+  await new Promise<void>((resolve) => {
+    child.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
+  });
+  const context = scriptedContext(
+    team,
+    scriptedSampler(() => '2'),
+  );
+  const url = `redis://127.0.0.1:${port}`;
+  const executor = (address = url) =>
+    queueExecutor(context, {
+      code: { source: recipe, codeHash: 'code' },
+      rollout: {
+        type: 'queue',
+        isolate: false,
+        queue: 'mine',
+        leaseSeconds: 30,
+        url: address,
+        host: '127.0.0.1',
+        port: 0,
+      } as never,
+      recipe: 'digest',
+      gateway: undefined,
+      host: { notify: () => {}, warn: () => {} },
+    });
+  return { child, url, executor };
+}
+
+const step = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
+
+describe.skipIf(server.error !== undefined)('a Redis that drops values, or refuses commands', () => {
+  it('loses no episode: its jobs wait in a list again', async () => {
+    const { child, url, executor } = await redisOfTest();
+    const client = new Redis(url);
+    try {
+      const opened = await executor();
+      const { run, ask } = await registered('mine', client);
+      const playing = opened.playGroups(step);
+      const waiting = `bull:${queueOf('mine', run.run)}:wait`;
+      while ((await client.llen(waiting)) < step.groupSize) await takesTime(20);
+      await client.del(waiting);
+      const play = async (job = '') => {
+        const { answer } = await ask('take', { job });
+        const { task, sample } = answer as Taken;
+        await ask('over', { job, episode: { task, sample, turns: [], score: { ...score, team: 0 } } });
+      };
+      const worker = new Worker(queueOf('mine', run.run), ({ id }) => play(id), { connection: redisOptions(url) });
+      worker.on('error', () => {});
+      expect((await playing).flatMap(({ episodes }) => episodes)).toHaveLength(step.groupSize);
+      await worker.close(true);
+      await opened.close?.();
+    } finally {
+      client.disconnect();
+      child.kill('SIGKILL');
+    }
+  }, 30_000);
+
+  it('is refused before the run begins if it does not allow what a queue needs', async () => {
+    const { child, url, executor } = await redisOfTest();
+    const client = new Redis(url);
+    const restore = withEnvironment({ REDIS_PASSWORD: 'some' });
+    try {
+      await client.call('ACL', 'SETUSER', 'some', 'on', '>some', '~*', '+@read', '+@write', '+@connection');
+      await expect(executor(url.replace('//', '//some@'))).rejects.toThrow(/refuses what a queue needs: NOPERM/);
+      await client.config('SET', 'requirepass', 'another');
+      await expect(executor()).rejects.toThrow(/wants its password in REDIS_PASSWORD: WRONGPASS/);
+    } finally {
+      restore();
+      client.disconnect();
+      child.kill('SIGKILL');
+    }
+  });
+});
+
 describe.skipIf(server.error !== undefined)('the executor of a run whose Redis is gone', () => {
   it.each(['SIGKILL', 'SIGSTOP'] as const)(
     'ends its episodes at once, and itself in seconds, after %s',
     async (how) => {
-      const port = 17_000 + (process.pid % 1000);
-      const child = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
+      const { child, executor: open } = await redisOfTest();
       try {
-        await new Promise<void>((resolve) => {
-          child.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
-        });
-        const context = scriptedContext(
-          team,
-          scriptedSampler(() => '2'),
-        );
-        const address = { url: `redis://127.0.0.1:${port}`, host: '127.0.0.1', port: 0 };
-        const executor = await queueExecutor(context, {
-          code: { source: recipe, codeHash: 'code' },
-          rollout: { type: 'queue', isolate: false, queue: 'mine', leaseSeconds: 30, ...address } as never,
-          recipe: 'digest',
-          gateway: undefined,
-          host: { notify: () => {}, warn: () => {} },
-        });
+        const executor = await open();
         const controller = new AbortController();
-        const request = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
         child.kill(how);
         await takesTime(100); // the client learns that the connection is lost
-        const playing = executor.playGroups({ ...request, signal: controller.signal });
+        const playing = executor.playGroups({ ...step, signal: controller.signal });
         playing.catch(() => {});
         await takesTime(100);
         controller.abort(new Error('Ctrl-C'));

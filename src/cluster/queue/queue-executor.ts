@@ -31,7 +31,7 @@ export interface QueueOptions {
 /**
  * An executor whose episodes are jobs in Redis. An episode's tokens follow from its content (seed, step, task, sample,
  * prompt), so that an episode that is played again has the same bits on any worker.
- * @throws RecipeError when Redis does not answer, another run uses the queue, the port is in use, or there is no key
+ * @throws RecipeError when Redis does not answer or refuses what a queue needs, another run uses the queue, the port is in use, or there is no key
  */
 export async function queueExecutor(
   context: RolloutContext,
@@ -62,20 +62,28 @@ export async function queueExecutor(
   const place = announcementKey(name);
   const text = queueSecret.sign(name, announced);
   const announce = () => redis.set(place, text, 'EX', ANNOUNCED_SECONDS);
-  if ((await redis.set(place, text, 'EX', ANNOUNCED_SECONDS, 'NX')) === null) {
+  const jobs = new modules.Queue(queueOf(name, run), { connection: redis });
+  jobs.on('error', () => {}); // the client reconnects by itself
+  const refused = async (message: string, path: string): Promise<never> => {
+    redis.disconnect();
+    await listening.close();
+    throw new RecipeError(message, path);
+  };
+  const isFirst = async () => {
+    await jobs.waitUntilReady();
+    await jobs.count();
+    return (await redis.set(place, text, 'EX', ANNOUNCED_SECONDS, 'NX')) !== null;
+  };
+  const unusable = (error: unknown) =>
+    refused(`Redis at ${url} refuses what a queue needs: ${messageOf(error)}`, 'rollout.url');
+  if (!(await isFirst().catch(unusable))) {
     const other = await otherRun(queueSecret, name, () => redis.get(place));
-    if (other !== undefined) {
-      redis.disconnect();
-      await listening.close();
-      throw new RecipeError(`another run uses the queue '${name}' at ${url}${other}`, 'rollout.queue');
-    }
+    if (other !== undefined) await refused(`another run uses the queue '${name}' at ${url}${other}`, 'rollout.queue');
     warnOnce(`${place} in Redis held no announcement of a run, and was overwritten`);
     await announce();
   }
   if (!isLoopback(new URL(url).hostname) && !process.env.REDIS_PASSWORD)
     host.notify(`Redis at ${url} has no password here: set requirepass there, and REDIS_PASSWORD here and for workers`);
-  const jobs = new modules.Queue(queueOf(name, run), { connection: redis });
-  jobs.on('error', () => {}); // the client reconnects by itself
   const add = (job: string) =>
     jobs.add(
       'episode',
@@ -94,13 +102,14 @@ export async function queueExecutor(
     await Promise.all(server.open.map(restore));
   };
   const restore = async (job: string) => {
-    const there = await jobs.getJob(job).catch((error: unknown) => {
+    const state = await stateOf(job).catch((error: unknown) => {
       warnOnce(`a job of the queue '${name}' in Redis cannot be read, and is added again: ${messageOf(error)}`);
-      return 'unreadable' as const;
     });
-    if (there === 'unreadable') await redis.del(jobs.toKey(job));
-    if (there === undefined || there === 'unreadable') await add(job);
+    if (state !== undefined && state !== 'unknown') return;
+    await redis.del(jobs.toKey(job)); // a job in no list, which Redis may have dropped, waits for nobody
+    await add(job);
   };
+  const stateOf = async (job: string) => (await jobs.getJob(job))?.getState();
   const report = (error: unknown) =>
     warnOnce(`the queue '${name}' in Redis is damaged, and is made again: ${messageOf(error)}`);
   /** Makes the queue of this run again, if values of another type stand in the places of its own. */

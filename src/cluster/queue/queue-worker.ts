@@ -143,7 +143,12 @@ async function playFor(run: Announcement, request: WorkerRequest, surroundings: 
     stalledInterval: 500 * given.leaseSeconds,
     maxStalledCount: Number.MAX_SAFE_INTEGER,
   });
-  worker.on('error', () => {}); // the client reconnects by itself
+  let reported = '';
+  worker.on('error', ({ name, message }) => {
+    if (name !== 'ReplyError' || message === reported) return; // the client reconnects by itself
+    reported = message;
+    notify(`Redis refuses what a worker needs: ${message}`);
+  });
   const until = AbortSignal.any([signal, refused.signal]);
   try {
     let seen = performance.now();

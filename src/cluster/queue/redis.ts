@@ -1,6 +1,7 @@
 /** BullMQ and its Redis client. Both are optional packages for rollouts on a queue. */
 
 import { messageOf, RecipeError } from '@drmas/engine/errors';
+import { excerpt } from '@drmas/engine/host';
 import type { Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 
@@ -46,7 +47,7 @@ function checkAddress(url: string): void {
 /** Time for a connection, and for the first answers on it, in milliseconds. */
 const CONNECT_MS = 5000;
 
-/** @throws RecipeError when no server answers, it is not Redis, or this machine does not trust its certificate */
+/** @throws RecipeError when no server answers, it is not Redis or wants another password, or this machine does not trust its certificate */
 export async function connectRedis({ Redis }: QueueModules, url: string): Promise<Redis> {
   checkAddress(url);
   const options = redisOptions(url);
@@ -64,7 +65,11 @@ export async function connectRedis({ Redis }: QueueModules, url: string): Promis
     await redis.ping();
   } catch (error) {
     redis.disconnect();
-    throw new RecipeError(`there is no Redis at ${url}: ${messageOf(cause ?? error)}`, 'rollout.url');
+    const reason = messageOf(cause ?? error);
+    const fault = /^(NOAUTH|WRONGPASS)/.test(reason)
+      ? `Redis at ${url} wants its password in REDIS_PASSWORD: ${excerpt(reason, 60)}`
+      : `there is no Redis at ${url}: ${reason}`;
+    throw new RecipeError(fault, 'rollout.url');
   } finally {
     clearTimeout(giveUp);
   }
