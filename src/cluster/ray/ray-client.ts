@@ -2,6 +2,7 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { AnswerError, BackendError, RunError, reasonOf } from '@drmas/engine/errors';
+import { byteText } from '@drmas/engine/host';
 import { tlsFault } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
@@ -28,8 +29,8 @@ interface JobRequest {
 const REQUEST_MS = 30_000;
 /** How often a job is submitted again if the cluster accepts none: for about three minutes. */
 const OFFERS = 40;
-/** Replies of Ray while a node starts or has just gone. */
-const NO_AGENT = /No available agent/i;
+/** Replies while a node or the head starts, or has just gone. */
+const PASSING = /No available agent| with 50[234]:/i;
 
 export class RayClient {
   readonly #url: string;
@@ -51,11 +52,16 @@ export class RayClient {
     }
   }
 
-  /** Uploads a package if Ray does not have it. */
+  /** Uploads a package if Ray does not have it. @throws RunError if it is too large for Ray */
   async upload(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     const path = `/api/packages/gcs/${name}`;
     if (isGood(await this.#send('GET', path))) return;
-    await this.#ask('PUT', path, bytes);
+    const reply = await this.#send('PUT', path, bytes);
+    if (reply.status === 413 || /Entity ?Too ?Large/i.test(reply.text))
+      throw new RunError(
+        `Ray takes no package of ${byteText(bytes.length)}: give large task files by absolute paths that all nodes see`,
+      );
+    good(reply, 'PUT', path);
   }
 
   /** Repeats the request while the cluster accepts no jobs, or the head does not answer. */
@@ -82,7 +88,7 @@ export class RayClient {
         minTimeout: 500,
         maxTimeout: 5000,
         signal,
-        shouldRetry: ({ error }) => !(error instanceof BackendError) || NO_AGENT.test(error.message),
+        shouldRetry: ({ error }) => !(error instanceof BackendError) || PASSING.test(error.message),
       },
     );
   }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BackendError, isObject, jsonObject, reasonOf, TrainingError } from '@drmas/engine/errors';
+import { BackendError, isObject, jsonObject, RunError, reasonOf, TrainingError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { excerpt, type Host, shellWord } from '@drmas/engine/host';
 import type { Recipe } from '../../method/recipe.js';
@@ -83,7 +83,7 @@ export class RayRuns {
       const before = await this.#answered(() => this.#client.job(id), host);
       if (before?.status === 'FAILED' || before?.status === 'STOPPED') continue; // from an earlier study
       this.#active.add(id);
-      if (before === undefined) await this.#submit(id, log, project, host.signal);
+      if (before === undefined) await this.#submit(id, log, project, host);
       await log.begin();
       const seen = new JobLog((event, index) => {
         const earlier = written[index];
@@ -118,9 +118,10 @@ export class RayRuns {
     return project;
   }
 
-  async #submit(id: string, log: RunDirectory, project: ProjectPackage, signal: AbortSignal): Promise<void> {
+  async #submit(id: string, log: RunDirectory, project: ProjectPackage, host: Host): Promise<void> {
     const { name, bytes, recipe, command } = project;
-    await this.#client.upload(name, bytes); // for each job, because Ray removes unused packages
+    // For each job, because Ray removes unused packages.
+    await this.#answered(() => this.#client.upload(name, bytes), host);
     const { cpus = 1, gpus } = this.#options;
     const store = this.#store;
     const run = `${id}/${id.replace(/-\d+$/, '')}`; // jobs of one node may share a working directory
@@ -136,7 +137,7 @@ export class RayRuns {
       environment: environmentOf(store),
       metadata: { drmas_run: log.name },
     };
-    await this.#client.submit(request, signal);
+    await this.#client.submit(request, host.signal);
   }
 
   /** Reads a job's log until the job ends. After an interruption, the job itself continues. */
@@ -174,7 +175,7 @@ export class RayRuns {
         if (unanswered > 0) notify('Ray answers again');
         return answer;
       } catch (error) {
-        if (error instanceof TrainingError || ++unanswered > UNANSWERED) throw error;
+        if (error instanceof TrainingError || error instanceof RunError || ++unanswered > UNANSWERED) throw error;
         if (unanswered === 1) notify(`Ray does not answer (${reasonOf(error)}); asking again`);
       }
       await sleep(POLL_MS, undefined, { signal }).catch(() => {});
