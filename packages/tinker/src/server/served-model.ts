@@ -54,11 +54,13 @@ export function adapterOf({ rank, alpha, attention, feedForward }: ModelDescript
   return { rank, alpha, targets };
 }
 
-type ServedModelParts = Pick<ServedModel, 'id' | 'session' | 'about' | 'policy' | 'release'>;
+type ServedModelParts = Pick<ServedModel, 'id' | 'session' | 'request' | 'about' | 'policy' | 'release'>;
 
 export class ServedModel {
   readonly id: string;
   readonly session: string;
+  /** The request that made it. */
+  readonly request: string;
   about: ModelDescription;
   policy: EmbeddedPolicy;
   /** Gives back the memory that was taken for it. */
@@ -67,9 +69,10 @@ export class ServedModel {
   /** By number: the body's digest and the request's future. */
   readonly #numbered = new Map<number, { readonly digest: string; readonly id: string }>();
 
-  constructor({ id, session, about, policy, release }: ServedModelParts) {
+  constructor({ id, session, request, about, policy, release }: ServedModelParts) {
     this.id = id;
     this.session = session;
+    this.request = request;
     this.about = about;
     this.policy = policy;
     this.release = release;

@@ -118,6 +118,23 @@ describe('a server of the Tinker protocol', () => {
     expect(await scored(model_id)).toBe(before);
   });
 
+  it('makes a numbered model of a session once, and refuses another one under its number', async () => {
+    const session_id = await open();
+    const wish = { session_id, model_seq_id: 0, base_model: 'base-model', lora_config: { rank: 2, seed: 1 } };
+    const made = await ask('create_model', wish);
+    models.push(String(made.model_id));
+    expect(await ask('create_model', wish)).toEqual(made);
+    for (const other of [
+      { rank: 4, seed: 1 },
+      { rank: 2, seed: 2 },
+      { rank: 2, seed: 1, train_mlp: false },
+    ])
+      expect(await post('create_model', { ...wish, lora_config: other })).toEqual({
+        status: 409,
+        body: { detail: expect.stringContaining('model_seq_id was reused') },
+      });
+  });
+
   it('does a numbered request once, and refuses another one under its number', async () => {
     const session = await open();
     const model_id = await model(session);

@@ -44,7 +44,7 @@ export class TinkerService {
   readonly sessions: Sessions;
   readonly #models = new Map<string, ServedModel>();
   /** Includes models that are being created. A repeated request for such a model gets the same one. */
-  readonly #making = new Map<string, Promise<ServedModel>>();
+  readonly #making = new Map<string, { readonly request: string; readonly model: Promise<ServedModel> }>();
 
   constructor(options: TinkerServiceOptions) {
     this.#options = options;
@@ -74,15 +74,21 @@ export class TinkerService {
   createModel(body: z.output<typeof createModelBody>): () => Promise<ServedModel> {
     this.sessions.heartbeat(body.session_id);
     const about = describedModel(body, this.#options.base.config);
-    if (this.#present(modelId(body)) === undefined) {
+    const request = JSON.stringify([about, body.lora_config.seed]);
+    if (this.#present(modelId(body), request) === undefined) {
       this.#requirePlace(about);
       this.#memory.require(this.#bytesOf(about).trained, describe(about));
     }
-    return () => this.#make(body, about, body.lora_config.seed ?? randomInt(2 ** 31));
+    return () => this.#make(body, { about, request, seed: body.lora_config.seed ?? randomInt(2 ** 31) });
   }
 
-  #present(id: string): ServedModel | Promise<ServedModel> | undefined {
-    return this.#models.get(id) ?? this.#making.get(id);
+  /** The model that an equal request has made, or makes. @throws DialectError 409 if another request made it */
+  #present(id: string, request: string): ServedModel | Promise<ServedModel> | undefined {
+    const [made, making] = [this.#models.get(id), this.#making.get(id)];
+    const earlier = made?.request ?? making?.request;
+    if (earlier !== undefined && earlier !== request)
+      throw new DialectError(409, 'reused', 'model_seq_id was reused: the session has another model with this number');
+    return made ?? making?.model;
   }
 
   #requirePlace({ baseModel }: ModelDescription): void {
@@ -97,15 +103,15 @@ export class TinkerService {
   }
 
   /** The model of a session by its number there. @throws DialectError as `createModel` does */
-  async #make(of: NumberedModel, about: ModelDescription, seed: number): Promise<ServedModel> {
+  async #make(of: NumberedModel, { about, request, seed }: NewModel): Promise<ServedModel> {
     const id = modelId(of);
-    const present = this.#present(id);
+    const present = this.#present(id, request);
     if (present !== undefined) return present;
     this.#requirePlace(about);
     const release = this.#memory.take(this.#bytesOf(about).trained, describe(about));
-    const making = this.#open(id, about, seed)
+    const model = this.#open(id, about, seed)
       .then((policy) => {
-        const model = new ServedModel({ id, session: of.session_id, about, policy, release });
+        const model = new ServedModel({ id, session: of.session_id, request, about, policy, release });
         this.#models.set(id, model);
         return model;
       })
@@ -114,8 +120,8 @@ export class TinkerService {
         throw error;
       })
       .finally(() => this.#making.delete(id));
-    this.#making.set(id, making);
-    return making;
+    this.#making.set(id, { request, model });
+    return model;
   }
 
   async #open(name: string, about: ModelDescription, seed: number): Promise<EmbeddedPolicy> {
@@ -196,7 +202,8 @@ export class TinkerService {
     if (typeof session_id !== 'string') throw refused('expected a model_id, or a session_id');
     this.sessions.heartbeat(session_id);
     const saved = await this.store.open(path);
-    const model = await this.#make({ session_id, model_seq_id }, saved, 0);
+    const request = JSON.stringify([path, optimizer]);
+    const model = await this.#make({ session_id, model_seq_id }, { about: saved, request, seed: 0 });
     await model.inOrder(() => named(path, saved.directory, () => model.policy.load(saved.directory, { optimizer })));
     return model;
   }
@@ -285,6 +292,13 @@ export class TinkerService {
 interface NumberedModel {
   readonly session_id: string;
   readonly model_seq_id?: number | null | undefined;
+}
+
+interface NewModel {
+  readonly about: ModelDescription;
+  /** A text that only an equal request has. */
+  readonly request: string;
+  readonly seed: number;
 }
 
 /** Newer clients compute it in advance. */
