@@ -69,6 +69,15 @@ describe('storage that fails', () => {
     await expect(objects.list('a/')).rejects.toThrow(/listing a\/: TimeoutError: .*200 ms/);
   });
 
+  it('is asked again if clocks differ: the client corrects its time after the first answer', async () => {
+    const objects = await open({ retries: 1 });
+    let refusals = 1;
+    s3.fault = () => (refusals-- > 0 ? { status: 403, code: 'RequestTimeTooSkewed' } : undefined);
+    expect(await objects.list('a/')).toEqual([]);
+    s3.fault = () => ({ status: 403, code: 'RequestTimeTooSkewed' });
+    await expect(objects.list('a/')).rejects.toThrow(/the clock of this machine differs/);
+  });
+
   it('is refused if it names no next page of a list: files of a run would be missing', async () => {
     const objects = await open();
     await writeFile(join(root, 'one'), '1');

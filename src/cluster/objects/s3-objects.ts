@@ -242,7 +242,7 @@ interface S3Failure {
 /** Error codes of S3 for unknown or rejected credentials. */
 const UNKNOWN_KEYS = new Set([
   ...['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'ExpiredToken', 'InvalidToken', 'TokenRefreshRequired'],
-  ...['RequestTimeTooSkewed', 'InvalidSecurity'],
+  'InvalidSecurity',
 ]);
 /** Error codes of S3 for requests to repeat later, beside the statuses from 500 on. */
 const BUSY = new Set([
@@ -280,6 +280,9 @@ function s3Failure(error: unknown, bucket: string): S3Failure {
   }
   if (name === 'NoSuchBucket') return final('missing', `there is no bucket ${bucket}`);
   if (name === 'NoSuchKey' || name === 'NotFound') return final('missing', 'there is no such file');
+  if (name === 'RequestTimeTooSkewed')
+    // the client corrects its time for the next request
+    return { reason: 'denied', message: `the clock of this machine differs too much from S3's`, mayPass: true };
   if (UNKNOWN_KEYS.has(name)) return final('denied', `S3 rejects the credentials (${name})`);
   if (name === 'AccessDenied' || status === 403)
     return final('denied', `these credentials have no permission for the request (${name})`);
