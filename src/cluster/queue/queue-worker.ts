@@ -306,13 +306,19 @@ function askRun<P extends WorkerRequestPath>(
   const once = async () => {
     const response = await patientFetch(`${url}/${path}`, {
       method: 'POST',
-      redirect: 'error', // the secret and the episode are for this run
+      redirect: 'manual', // the secret and the episode are for this run
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/octet-stream' },
       body,
       signal: within(),
     }).catch(lost);
     const read = (most: number) => bytesOf(response, most).catch(lost);
     if (response.ok) return unpacked(await read(limits.bytes)) as WorkerRequests[P]['answer'];
+    if (response.status < 400)
+      throw new AbortError(
+        new RefusedError(
+          `${url} redirects to ${response.headers.get('location')}: rollout.publicUrl must be its own address`,
+        ),
+      );
     const refusal = jsonValue(new TextDecoder().decode(await read(REFUSAL_BYTES)));
     if (refusal === undefined) lost('its answer is no JSON');
     const message = isObject(refusal) && typeof refusal.message === 'string' ? refusal.message : '';

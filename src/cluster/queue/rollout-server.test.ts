@@ -341,6 +341,11 @@ describe('a worker whose run is another program', () => {
   > = {
     'never ends its answer': [(response) => endless(response.writeHead(200)), /longer than/, 'RefusedError'],
     'never ends its refusal': [(response) => endless(response.writeHead(409)), /longer than/, 'RefusedError'],
+    'redirects it': [
+      (response) => void response.writeHead(308, { location: 'https://run.example/' }).end(),
+      /redirects to https:\/\/run\.example\/: rollout\.publicUrl must be its own address/,
+      'RefusedError',
+    ],
     'says nothing': [() => {}, /does not answer/, 'UnansweredError'],
     'says nothing after the head': [
       (response) => void response.writeHead(200).flushHeaders(),
