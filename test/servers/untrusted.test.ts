@@ -13,7 +13,7 @@ import { openObjects } from '../../src/cluster/objects/open-objects.js';
 import { EpisodePlayer } from '../../src/cluster/queue/queue-worker.js';
 import type { Registered } from '../../src/cluster/queue/wire.js';
 import { RayClient } from '../../src/cluster/ray/ray-client.js';
-import { openEnv, searchR1Retriever } from '../../src/public/tasks.js';
+import { mcpTools, openEnv, searchR1Retriever } from '../../src/public/tasks.js';
 import { TrackerServer } from '../../src/runs/trackers/tracker-server.js';
 import { withEnvironment } from '../support/environment.js';
 import { selfSigned } from '../support/self-signed.js';
@@ -35,6 +35,7 @@ const clients: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
   S3: (url) => openObjects('s3://bucket/runs', { AWS_ENDPOINT_URL: url }),
   'search server': (url) => searchR1Retriever({ url }).search('query', 3, signal),
   OpenEnv: (url) => openEnv({ url }).schemas(),
+  MCP: (url) => mcpTools(url).open({ signal }),
   worker: (url) => {
     const given = { settings: { policies: {} }, secret: 'x' } as unknown as Registered;
     return new EpisodePlayer(url, given, {} as never, undefined).play('e0', signal);

@@ -9,6 +9,7 @@ import {
 } from '@drmas/engine/errors';
 import { excerpt, onAbort, unlessAborted } from '@drmas/engine/host';
 import type { Tool, ToolCall } from '@drmas/engine/nouns';
+import { soundFetch } from '@drmas/engine/platform';
 import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { contentTexts } from './mcp-content.js';
@@ -221,7 +222,10 @@ async function transportTo(
 ): Promise<{ transport: Transport; complaint: () => string }> {
   const { StreamableHTTPClientTransport } = await clientModule();
   if (typeof server === 'string') {
-    const transport = new StreamableHTTPClientTransport(new URL(server), { requestInit: { headers } });
+    const transport = new StreamableHTTPClientTransport(new URL(server), {
+      requestInit: { headers },
+      fetch: soundFetch,
+    });
     return { transport, complaint: () => '' };
   }
   const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');

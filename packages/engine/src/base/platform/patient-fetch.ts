@@ -37,7 +37,7 @@ export function patientFetch(address: string | URL, init: RequestInit & { signal
 let parser: Promise<void> | undefined;
 
 /** `fetch` with Node's limits of 300 s. @throws AnswerError if the server's TLS is refused; the errors of `fetch` */
-export async function soundFetch(address: string | URL, init: RequestInit): Promise<Response> {
+export async function soundFetch(address: string | URL, init?: RequestInit): Promise<Response> {
   parser ??= process.version.startsWith('v20.') ? loadParser() : Promise.resolve();
   await parser;
   try {
