@@ -45,7 +45,7 @@ const clients: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
 const servers = {
   'whose certificate nobody signed': [
     httpsServer(selfSigned),
-    /certificate is refused: self-signed certificate; if you trust it, set NODE_EXTRA_CA_CERTS/,
+    /certificate is refused: self-signed certificate; (.*; )?if you trust it, set NODE_EXTRA_CA_CERTS/,
   ],
   'that speaks no TLS': [httpServer(), /the server speaks no TLS: expected an address with http:\/\//],
 } as const;
