@@ -64,11 +64,45 @@ class Engine:
         self.critics: dict[int, Critic] = {}
         self.shared_samplers: dict[Hashable, Sampler] = {}
         self._streamed: list[tuple[int, int]] = []
+        self._slopes: list[Arrays] = []
+        """What the other side has answered within the present call, and how much of it is in use."""
+        self._used = 0
 
     def call(self, method: str, args: dict[str, Any], arrays: Arrays) -> Answer:
         if method not in CALLS:
             raise Refusal(f"the engine on PyTorch has no call '{method}'")
-        return CALLS[method](self, arrays, **args) or ({}, {})
+        self._slopes = []
+
+        def work() -> Answer:
+            self._used = 0
+            return CALLS[method](self, arrays, **args) or ({}, {})
+
+        return self._with_room(work)
+
+    def _with_room(self, work: Callable[[], Any]) -> Any:
+        """Work that finds no memory has changed nothing, and runs again when caches and records have made room."""
+        try:
+            return work()
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+        # Here the work that failed has let its tensors go.
+        for sampler in self._samplers():
+            sampler.pause()
+        if self.place.memory is not None:
+            self.place.memory.give_back()
+        return work()
+
+    def _ask(self, header: Header, arrays: Arrays) -> Arrays:
+        """The other side's answer to a question. A call that runs again asks none twice."""
+        if self._used == len(self._slopes):
+            self.send(header, arrays)
+            answer, slopes = self.inbox.until('slopes')
+            if answer.get('failed'):
+                raise Refusal('the loss failed')
+            self._slopes.append(slopes)
+        self._used += 1
+        return self._slopes[self._used - 1]
 
     # Models
 
@@ -177,10 +211,7 @@ class Engine:
         def upstream(batch: Batch, *scores: np.ndarray) -> list[np.ndarray]:
             header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
             places = np.concatenate(batch.written).astype(np.int32)
-            self.send(header, {'places': places, **dict(zip(model.scored, scores, strict=True))})
-            answer, slopes = self.inbox.until('slopes')
-            if answer.get('failed'):
-                raise Refusal('the loss failed')
+            slopes = self._ask(header, {'places': places, **dict(zip(model.scored, scores, strict=True))})
             return [slopes[name] for name in model.scored]
 
         rows, norm = model.accumulate(samples_of(samples, arrays), upstream)
@@ -235,12 +266,12 @@ class Engine:
             raise Refusal(f"policy '{resident.name}' is playing; its weights cannot change now")
         for version in stale:
             self._unload(resident, version)
-        version = resident.next_version
-        resident.next_version += 1
-        sampler = self._sampler(resident)
+        version, sampler = resident.next_version, self._sampler(resident)
         for agent in resident.voices:
             sampler.load(resident.key(version, agent), version, resident.policy.adapters.get(agent))
+        resident.next_version += 1
         resident.samplers[version] = sampler
+        resident.spare = [one for one in resident.spare if one is not sampler]
         return {'version': version}, {}
 
     def _sampler(self, resident: Resident) -> Sampler:
@@ -251,15 +282,15 @@ class Engine:
             if key not in self.shared_samplers:
                 self.shared_samplers[key] = self._new_sampler(of, policy.settings)
             return self.shared_samplers[key]
-        if resident.spare:
-            sampler = resident.spare.pop()
-        else:
+        if not resident.spare:
             # Matrices are kept in the number type of products, so that a tick need not cast them.
             copies = {
                 name: torch.empty_like(of.tensors[name], dtype=of.dtype if len(shape) == 2 else torch.float32)
                 for name, shape in of.config.shapes()
             }
-            sampler = self._new_sampler(Decoder(of.config, copies, of.ropes, of.dtype, of.pieces), policy.settings)
+            alike = Decoder(of.config, copies, of.ropes, of.dtype, of.pieces)
+            resident.spare.append(self._new_sampler(alike, policy.settings))
+        sampler = resident.spare[-1]
         for name, tensor in sampler.decoder.tensors.items():
             tensor.copy_(of.tensors[name].detach())
         return sampler
@@ -314,7 +345,7 @@ class Engine:
             sampler.cancel(ids)
 
     def _samplers(self) -> list[Sampler]:
-        whole = (one.samplers.values() for one in self.policies.values() if 'base' not in one.shape)
+        whole = ([*one.samplers.values(), *one.spare] for one in self.policies.values() if 'base' not in one.shape)
         return [*self.shared_samplers.values(), *(sampler for samplers in whole for sampler in samplers)]
 
     @property
@@ -329,7 +360,7 @@ class Engine:
         for sampler in self._samplers():
             try:
                 if sampler.busy:
-                    ended += sampler.step()
+                    ended += self._with_room(sampler.step)
             except Exception as error:
                 if not out_of_memory(error):
                     traceback.print_exc()

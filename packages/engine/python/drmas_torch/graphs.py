@@ -8,7 +8,6 @@ its result, and its gradient if it has one.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import sys
 import weakref
@@ -51,7 +50,7 @@ class Memory:
         self._anchor: Any = None
         self.made = self.refused = 0
         """So many passes were recorded, and so many were not."""
-        self.passes_free = ROOM  # doubles when records had to make room for a pass
+        self.passes_free = ROOM  # doubles when records had to make room
         self.owners: weakref.WeakSet[Graphs] = weakref.WeakSet()
 
     def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
@@ -114,13 +113,6 @@ class Memory:
         self.passes_free *= 2
         gc.collect()  # what PyTorch makes of an update is in a cycle with itself
         torch.cuda.empty_cache()
-
-    def run(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Any:
-        """A pass as it is. One that finds no memory runs again when records have made room for it."""
-        with contextlib.suppress(torch.OutOfMemoryError):
-            return work(numbers, *leaves)
-        self.give_back()  # here, where the pass that failed has let its tensors go
-        return work(numbers, *leaves)
 
     def taken(self) -> int:
         """The bytes that tensors have now."""
@@ -193,16 +185,14 @@ class Graphs:
         None are not recorded. `leaves`: what the backward pass gives gradients to. `repeatable`: to run it twice gives
         the same."""
         on_device = sent(numbers, self.device)
-        if self.memory is None:
+        if self.memory is None or key is None:
             return work(on_device, *leaves)
-        if key is None:
-            return self.memory.run(work, on_device, leaves)
         seen, made = self._seen.setdefault(key, Seen()), self._made.pop(key, None)
         if made is None and seen.passes >= seen.wanted:
             made = self._recorded(key, on_device, work, leaves, repeatable)
         if made is None:
             before = self.memory.taken()
-            result = self.memory.run(work, on_device, leaves)
+            result = work(on_device, *leaves)
             seen.passes += 1
             seen.kept = max(seen.kept, self.memory.taken() - before + sum(leaf.nbytes for leaf in leaves))
             return result

@@ -18,7 +18,7 @@ from .graphs import Graphs
 from .head import TokenScores, logits_of, scale_of_scores
 from .messages import Refusal
 from .place import Place
-from .trained import Slice, Trained
+from .trained import Slice, Trained, norm_of
 from .tree import Tree, groups_of
 
 
@@ -157,8 +157,8 @@ class Policy:
         return logits_of(hidden[: padded(len(tokens), ROWS)], self.decoder.output)[: len(tokens)].cpu().numpy()
 
     def accumulate(self, samples: Sequence[Sample], upstream: Upstream) -> tuple[list[np.ndarray], float]:
-        """Adds the gradient of a loss. Returns the first kind of scores and the norm of the gradient of this call. A
-        call that fails adds nothing."""
+        """Adds the gradient of a loss. Returns the first kind of scores and the norm of this call's gradient (a
+        critic's: without its head). A call that fails adds nothing."""
         parts = self.parts
         try:
             targets = [part.begin_call() for part in parts]
@@ -174,12 +174,14 @@ class Policy:
                     torch.autograd.backward(scores, upstreams)
                 # The next pass may be recorded, and needs the memory of this one.
                 del batch, scores
+            norm = norm_of([targets[0]])
         except BaseException:
             for part in parts:
                 part.drop_call()
             raise
-        norms = [part.end_call(target) for part, target in zip(parts, targets, strict=True)]
-        return rows, norms[0]
+        for part, target in zip(parts, targets, strict=True):
+            part.end_call(target)
+        return rows, norm
 
     def batches(self, samples: Sequence[Sample]) -> Iterator[Batch]:
         """Runs the forward pass of all samples, each agent by itself. Use a batch before asking for the next one."""

@@ -72,15 +72,19 @@ class Running:
     request: Request
     key: Hashable
     version: Version
-    slot: int
+    slot: int = -1
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str | None = None
-    """None while it runs."""
+    """None while it waits or runs."""
+
+    @property
+    def known(self) -> np.ndarray:
+        return np.concatenate((self.request.prompt, np.array(self.tokens, np.int32)))
 
 
-Late = tuple[list[Running], Tensor, Tensor, torch.cuda.Event]
-"""What a tick has drawn for these requests, on its way from the card."""
+Late = tuple[list[tuple[Running, int]], Tensor, Tensor, torch.cuda.Event]
+"""What a tick has drawn for these requests in their slots, on its way from the card."""
 
 
 class Sampler:
@@ -100,22 +104,29 @@ class Sampler:
         """The numbers in the bank that no version has."""
         self._versions: dict[Hashable, Version] = {}
         self._owners = 0
-        self._waiting: list[tuple[Request, Hashable]] = []
+        self._waiting: list[Running] = []
         self._running: list[Running] = []
-        self._cache = Cache(decoder.config, place.device, decoder.dtype)
-        self._slots = Slots()
-        self._state = {name: torch.full((0,), value, device=place.device) for name, value in UNUSED.items()}
-        self._uniforms = torch.zeros(0, 0, device=place.device)
-        """Of each slot the random number of the draw at each position."""
         self._on_card = place.device.type == 'cuda'
         self._graphs = Graphs(place.device, place.memory)
         self._triangle = triangle_for(decoder.config.vocab_size, place.device)
         self._late: Late | None = None
         self._waited = 0
+        self._empty()
+
+    def _empty(self) -> None:
+        """No slots, and no memory for them."""
+        self._graphs.forget()
+        self._slots = Slots()
+        self._cache = Cache(self.decoder.config, self.place.device, self.decoder.dtype)
+        self._state = {name: torch.full((0,), value, device=self.place.device) for name, value in UNUSED.items()}
+        self._uniforms = torch.zeros(0, 0, device=self.place.device)
+        """Of each slot the random number of the draw at each position."""
 
     # Versions
 
     def load(self, key: Hashable, number: int, adapter: dict[str, Tensor] | None) -> None:
+        if key in self._versions:  # of a publication that failed
+            self.unload(key)
         index = -1
         if adapter is not None:
             if self.bank is None:
@@ -137,15 +148,15 @@ class Sampler:
             self._free.append(version.adapter)
 
     def plays(self, key: Hashable) -> bool:
-        return any(one.key == key for one in self._running) or any(waiting == key for _, waiting in self._waiting)
+        return any(one.key == key for one in [*self._running, *self._waiting])
 
     # Requests
 
     def submit(self, request: Request, key: Hashable) -> None:
-        self._waiting.append((request, key))
+        self._waiting.append(Running(request, key, self._versions[key]))
 
     def cancel(self, ids: set[int]) -> None:
-        self._waiting = [entry for entry in self._waiting if entry[0].id not in ids]
+        self._waiting = [one for one in self._waiting if one.request.id not in ids]
         for one in [one for one in self._running if one.request.id in ids]:
             self._end(one, 'cancelled')
 
@@ -153,16 +164,17 @@ class Sampler:
     def busy(self) -> bool:
         return bool(self._waiting or self._running or self._late)
 
+    def pause(self) -> None:
+        """Gives the memory of the cache back. What runs waits again, and goes on from its tokens."""
+        self._waiting = [*self._running, *self._waiting]
+        self._running, self._late, self._waited = [], None, 0
+        self._empty()
+
     def clear(self) -> list[int]:
-        """After a tick that failed: forgets all requests, and gives the memory of the cache back. Returns the requests'
-        numbers."""
-        ids = [one.request.id for one in self._running] + [request.id for request, _ in self._waiting]
-        self._waiting, self._running, self._late, self._waited = [], [], None, 0
-        self._graphs.forget()
-        self._cache.resize(0, 0)
-        self._slots = Slots()
-        self._state = {name: of_slots[:0] for name, of_slots in self._state.items()}
-        self._uniforms = self._uniforms[:0, :0]
+        """After a tick that failed: forgets all requests. Returns their numbers."""
+        self.pause()
+        ids = [one.request.id for one in self._waiting]
+        self._waiting = []
         return ids
 
     def _end(self, one: Running, reason: str) -> None:
@@ -181,12 +193,12 @@ class Sampler:
         self._admit()
         late, self._late = self._late, None
         if self._running:
-            running = list(self._running)
+            running = [(one, one.slot) for one in self._running]
             tokens, logprobs = self._decode()
             if not self._on_card:
                 return self._take(running, tokens, logprobs)
             # A copy that nobody waits for goes to pinned memory.
-            ids, scores = (part.to('cpu', non_blocking=True) for part in (tokens, logprobs))
+            ids, scores = (part.to('cpu', non_blocking=True, copy=True) for part in (tokens, logprobs))
             event = torch.cuda.Event()
             event.record()
             self._late = running, ids, scores, event
@@ -196,19 +208,19 @@ class Sampler:
         event.synchronize()
         return self._take(running, tokens, logprobs)
 
-    def _take(self, running: list[Running], tokens: Tensor, logprobs: Tensor) -> list[Running]:
+    def _take(self, running: list[tuple[Running, int]], tokens: Tensor, logprobs: Tensor) -> list[Running]:
         """Gives each request the token that its slot has drawn. Returns those that end."""
         drawn, scores = tokens.tolist(), logprobs.tolist()
         ended = []
-        for one in running:
+        for one, slot in running:
             if one.finish_reason is not None:
                 continue
-            request, token = one.request, drawn[one.slot]
+            request, token = one.request, drawn[slot]
             last = one.tokens[-1] if one.tokens else int(request.prompt[-1])
             at = len(request.prompt) + len(one.tokens) - 1
             self._slots.tokens[one.slot, at], self._slots.length[one.slot] = last, at + 1
             one.tokens.append(token)
-            one.logprobs.append(scores[one.slot])
+            one.logprobs.append(scores[slot])
             if request.wanted['streamed']:
                 self.on_token(request.id, token)
             stopped = token in request.wanted['stopTokens']
@@ -234,27 +246,24 @@ class Sampler:
         """The slots from which the first of them come."""
         rows = 0
         while self._waiting:
-            request, key = self._waiting[0]
-            version = self._versions[key]
-            if self._positions(request) > self._cache.capacity:
+            one = self._waiting[0]
+            if self._positions(one.request) > self._cache.capacity:
                 break
-            taken = self._slots.take(request.prompt, version.owner)
+            taken = self._slots.take(one.known, one.version.owner)
             if taken is None:
                 break
-            slot, source, shared = taken
-            self._waiting.pop(0)
-            one = Running(request, key, version, slot)
-            self._running.append(one)
-            new = len(request.prompt) - 1 - shared
+            one.slot, source, shared = taken
+            self._running.append(self._waiting.pop(0))
+            new = len(one.known) - 1 - shared
             if rows + new > self.place.rows:
                 self._begin(admitted, begun, copied)
                 admitted, begun, copied, rows = [], {}, {}, 0
             rows += new
             # What another request of this pass will compute is shared as a tree, not by a copy.
             shared = min(shared, begun.get(source, shared))
-            if slot != source and shared > 0:
-                copied[slot] = copied.get(source, source)
-            begun[slot] = shared
+            if one.slot != source and shared > 0:
+                copied[one.slot] = copied.get(source, source)
+            begun[one.slot] = shared
             admitted.append(one)
         self._begin(admitted, begun, copied)
 
@@ -268,12 +277,12 @@ class Sampler:
             places = np.concatenate([np.arange(count) for count in counts])
             self._cache.copy(*sent(torch.from_numpy(np.stack((*slots, places))), self.place.device))
         self._write_state(admitted)
-        self._prefill([one for one in admitted if begun[one.slot] < len(one.request.prompt) - 1], begun)
+        self._prefill([one for one in admitted if begun[one.slot] < len(one.known) - 1], begun)
 
     def _fit(self) -> None:
         """Makes the cache large enough for all that waits, if there is memory for it."""
         cache = self._cache
-        longest = max(self._positions(request) for request, _ in self._waiting)
+        longest = max(self._positions(one.request) for one in self._waiting)
         wanted = min(self.most_slots, len(self._running) + len(self._waiting))
         if self.place.memory is None:
             capacity, count = padded(longest, KEYS), padded(wanted, ROWS)
@@ -294,20 +303,19 @@ class Sampler:
                 return
         self._graphs.forget()
         if count < cache.slots:  # what is in the cache goes, before the memory is taken anew
-            cache.resize(0, 0)
-            self._slots = Slots()
-        cache.resize(count, capacity)
+            self._empty()
+        self._cache.resize(count, capacity)
         self._slots.resize(count, capacity)
         n, width = self._uniforms.shape
         self._uniforms = F.pad(self._uniforms, (0, capacity - width, 0, count - n))
         self._state = {name: F.pad(self._state[name], (0, count - n), value=value) for name, value in UNUSED.items()}
 
     def _write_state(self, admitted: list[Running]) -> None:
-        prompts, wanted = [one.request.prompt for one in admitted], [one.request.wanted for one in admitted]
+        known, wanted = [one.known for one in admitted], [one.request.wanted for one in admitted]
         slots = sent(torch.tensor([one.slot for one in admitted]), self.place.device)
         values = {
-            'token': [int(prompt[-1]) for prompt in prompts],
-            'position': [len(prompt) - 1 for prompt in prompts],
+            'token': [int(tokens[-1]) for tokens in known],
+            'position': [len(tokens) - 1 for tokens in known],
             'top_k': [one['topK'] for one in wanted],
             'adapter': [one.version.adapter for one in admitted],
             'scale': [scale_of_draws(one['temperature']) for one in wanted],
@@ -328,11 +336,11 @@ class Sampler:
             return
         groups: dict[tuple[Hashable, bytes], list[Running]] = {}
         for one in admitted:
-            groups.setdefault((one.key, one.request.prompt[: begun[one.slot]].tobytes()), []).append(one)
+            groups.setdefault((one.key, one.known[: begun[one.slot]].tobytes()), []).append(one)
         trees, slots, adapters = [], [], []
         for group in groups.values():
             shared = begun[group[0].slot]
-            trees.append(Tree([one.request.prompt[shared:-1] for one in group], shared))
+            trees.append(Tree([one.known[shared:-1] for one in group], shared))
             slots.append([one.slot for one in group])
             adapters.append(group[0].version.adapter)
         config = self.decoder.config

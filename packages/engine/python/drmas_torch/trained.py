@@ -73,14 +73,12 @@ class Trained:
             leaf.grad = gradient
         return target
 
-    def end_call(self, target: Tensor) -> float:
-        """Joins the call's gradient with those before it. Returns its norm."""
+    def end_call(self, target: Tensor) -> None:
+        """Joins the call's gradient with those before it."""
         self._let_go()
-        norm = norm_of([target])
         if self._accumulated:
             self.gradient.add_(target)
         self._accumulated = True
-        return norm
 
     def drop_call(self) -> None:
         """Ends a call that failed: the gradient is what it was before."""
@@ -102,6 +100,14 @@ class Trained:
         self.flat.copy_(weights)
         self.optimizer = optimizer or OptimizerState(self.optimizer.type)
 
+    def prepare(self, settings: OptimizerSettings) -> None:
+        """Makes the buffers that a step with these settings changes. Another type than before clears the state."""
+        if self.optimizer.type != settings['type']:
+            self.optimizer = OptimizerState(settings['type'])
+        for name in buffers_of(settings):
+            if name not in self.optimizer.buffers:
+                self.optimizer.buffers[name] = torch.zeros_like(self.flat)
+
     def require_finite(self, with_optimizer: bool) -> None:
         """@throws NonFinite naming the tensor"""
         buffers = {'weights': self.flat, **(self.optimizer.buffers if with_optimizer else {})}
@@ -119,6 +125,14 @@ class Trained:
         return next(name for (name, _), end in zip(self.shapes, ends, strict=True) if at < end)
 
 
+def buffers_of(settings: OptimizerSettings) -> tuple[str, ...]:
+    """What an optimiser with these settings remembers."""
+    kind = settings['type']
+    if kind not in BUFFERS:
+        raise ValueError(f"unknown optimiser '{kind}'")
+    return BUFFERS[kind] if kind != 'sgd' or settings['momentum'] > 0 else ()
+
+
 def norm_of(gradients: Sequence[Tensor]) -> float:
     """The L2 norm of all gradients together, summed in double precision. Of each some numbers are widened at a time."""
     parts = [part for gradient in gradients for part in gradient.reshape(-1).split(WIDENED)]
@@ -127,35 +141,40 @@ def norm_of(gradients: Sequence[Tensor]) -> float:
 
 
 def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slice] | None = None) -> Stepped:
-    """Clips the gradients of the parts by their common norm, updates the parts, and clears the gradients.
+    """Clips the gradients of the parts by their common norm, updates the parts, and clears the gradients. If it finds
+    no memory it changes nothing.
 
     A norm that is not finite or above `skipAboveNorm` updates nothing. `slices` are
     those of the only part. @throws NonFinite; with `undoNonFinite` the update was undone
     """
-    try:
-        if slices is not None:
-            _clear_between(parts[0].gradient, slices)
-        norm = norm_of([part.gradient for part in parts])
-        if not math.isfinite(norm):
-            return {'applied': False, 'why': 'not-finite'}
-        limit = settings.get('skipAboveNorm')
-        if limit is not None and norm > limit:
-            return {'applied': False, 'why': 'above-limit', 'norm': norm}
-        clip = settings['clipNorm']
-        scale = min(1.0, clip / (norm + 1e-6)) if clip > 0 else 1.0
+    optimizer, clip, limit = settings['optimizer'], settings['clipNorm'], settings.get('skipAboveNorm')
+    if slices is not None:
+        _clear_between(parts[0].gradient, slices)
+    norm = norm_of([part.gradient for part in parts])
+    skipped: Stepped | None = None
+    if not math.isfinite(norm):
+        skipped = {'applied': False, 'why': 'not-finite'}
+    elif limit is not None and norm > limit:
+        skipped = {'applied': False, 'why': 'above-limit', 'norm': norm}
+    else:
         copies = [(part.flat.clone(), part.optimizer.copy()) for part in parts] if settings.get('undoNonFinite') else []
-        try:
-            for part in parts:
-                changed = [Slice(0, part.flat.numel(), 1)] if slices is None else slices
-                _update(part, settings['optimizer'], scale, changed)
-            for part in parts:
-                part.require_finite(False)
-        except NonFinite:
-            for part, (flat, optimizer) in zip(parts, copies, strict=False):
-                part.flat.copy_(flat)
-                part.optimizer = optimizer
-            raise
+        for part in parts:
+            part.prepare(optimizer)
+    # From here on nothing needs memory.
+    try:
+        if skipped is not None:
+            return skipped
+        scale = min(1.0, clip / (norm + 1e-6)) if clip > 0 else 1.0
+        for part in parts:
+            _update(part, optimizer, scale, [Slice(0, part.flat.numel(), 1)] if slices is None else slices)
+        for part in parts:
+            part.require_finite(False)
         return {'applied': True, 'norm': norm}
+    except NonFinite:
+        for part, (flat, state) in zip(parts, copies, strict=False):
+            part.flat.copy_(flat)
+            part.optimizer = state
+        raise
     finally:
         for part in parts:
             part.discard()
@@ -170,24 +189,18 @@ def _clear_between(gradient: Tensor, slices: Sequence[Slice]) -> None:
 
 
 def _update(part: Trained, settings: OptimizerSettings, scale: float, slices: Sequence[Slice]) -> None:
-    """One step on the gradient, which is multiplied by `scale`. A change of the optimiser's type clears its state."""
-    kind = settings['type']
-    if kind not in BUFFERS:
-        raise ValueError(f"unknown optimiser '{kind}'")
-    if part.optimizer.type != kind:
-        part.optimizer = OptimizerState(kind)
-    state = part.optimizer
+    """One step on the gradient, which is multiplied by `scale`."""
+    kind, state = settings['type'], part.optimizer
     state.step += 1
-    names = BUFFERS[kind] if kind != 'sgd' or settings['momentum'] > 0 else ()
-    for name in names:
-        if name not in state.buffers:
-            state.buffers[name] = torch.zeros_like(part.flat)
     for one in slices:
         some = slice(one.start, one.end)
-        buffers = [state.buffers[name][some] for name in names]
+        buffers = [state.buffers[name][some] for name in buffers_of(settings)]
         rate = settings['learningRate'] * one.rate
-        gradient = part.gradient[some].mul_(scale)  # the caller clears it
+        gradient = part.gradient[some].mul_(scale)
         STEPS[kind](part.flat[some], gradient, buffers, {**settings, 'learningRate': rate}, state.step)
+
+
+# Steps write what they need in between to the gradient, which is cleared afterwards.
 
 
 def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, step: int) -> None:
@@ -195,18 +208,17 @@ def _adamw(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, st
     m, v = buffers
     m.mul_(s['beta1']).add_(g, alpha=1 - s['beta1'])
     v.mul_(s['beta2']).addcmul_(g, g, value=1 - s['beta2'])
-    root = v.sqrt().div_(math.sqrt(1 - s['beta2'] ** step)).add_(s['epsilon'])
+    root = torch.sqrt(v, out=g).div_(math.sqrt(1 - s['beta2'] ** step)).add_(s['epsilon'])
     w.mul_(1 - s['learningRate'] * s['weightDecay'])
     w.addcdiv_(m, root, value=-s['learningRate'] / (1 - s['beta1'] ** step))
 
 
 def _sgd(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, step: int) -> None:
     """torch.optim.SGD without dampening."""
-    change = g + s['weightDecay'] * w
+    change = g.add_(w, alpha=s['weightDecay'])
     if buffers:
-        direction = buffers[0]
-        direction.mul_(s['momentum']).add_(change)
-        change = change + s['momentum'] * direction if s['nesterov'] else direction
+        direction = buffers[0].mul_(s['momentum']).add_(change)
+        change = change.add_(direction, alpha=s['momentum']) if s['nesterov'] else direction
     w.sub_(change, alpha=s['learningRate'])
 
 
@@ -215,8 +227,8 @@ def _nigt(w: Tensor, g: Tensor, buffers: list[Tensor], s: OptimizerSettings, ste
     direction, ahead = buffers
     kept = 0.0 if step == 1 else s['momentum']
     direction.mul_(kept).add_(g, alpha=1 - kept)
-    norm = norm_of([direction])
-    move = direction * (-s['learningRate'] / norm if norm > 0 else 0.0)
+    norm = float(torch.linalg.vector_norm(direction))
+    move = torch.mul(direction, -s['learningRate'] / norm if norm > 0 else 0.0, out=g)
     further = s['momentum'] / (1 - s['momentum'])
     w.sub_(ahead).add_(move, alpha=1 + further)
     ahead.copy_(move).mul_(further)
