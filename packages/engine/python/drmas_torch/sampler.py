@@ -193,6 +193,7 @@ class Sampler:
         self._admit()
         late, self._late = self._late, None
         if self._running:
+            self._narrow()
             running = [(one, one.slot) for one in self._running]
             tokens, logprobs = self._decode()
             if not self._on_card:
@@ -355,6 +356,28 @@ class Sampler:
         self._graphs.run(key, packed.numbers, forward)
 
     # Decoding
+
+    def _narrow(self) -> None:
+        """A tick is as wide as its highest slot. So what runs in a high slot gets a low one that nobody uses, and what
+        was kept there gets the high one, if it makes ticks half as wide."""
+        enough = doubled(len(self._running), ROWS)
+        high = [one for one in self._running if one.slot >= enough]
+        if not high:
+            return
+        low = self._slots.free(enough)[: len(high)]
+        sources = np.concatenate((np.array([one.slot for one in high]), low))
+        targets = np.roll(sources, len(high))
+        for one, slot in zip(high, low, strict=True):
+            one.slot = int(slot)
+        # A card is one token ahead of what is known of it.
+        counts = np.minimum(self._slots.length[sources] + 1, self._cache.capacity)
+        places = np.concatenate([np.arange(count) for count in counts])
+        moves = np.stack((*np.repeat([sources, targets], counts, 1), places))
+        self._cache.copy(*sent(torch.from_numpy(moves), self.place.device))
+        self._slots.move(sources, targets)
+        old, new = sent(torch.from_numpy(np.stack((sources, targets))), self.place.device)
+        for of_slots in [*self._state.values(), self._uniforms]:
+            of_slots[new] = of_slots[old]
 
     def _decode(self) -> tuple[Tensor, Tensor]:
         """Draws a token for each slot up to the last one that runs: tokens and log-probs [count]."""

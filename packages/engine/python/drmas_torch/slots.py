@@ -27,10 +27,10 @@ class Slots:
     def take(self, prompt: np.ndarray, owner: int) -> tuple[int, int, int] | None:
         """A slot for a prompt, the slot of the same owner that shares most first tokens with it, and how many (at most
         all but the last, which is always computed). None if all slots are busy."""
-        free = np.flatnonzero(~self.busy)
+        free = self.free(len(self.busy))
         if len(free) == 0:
             return None
-        oldest = int(free[np.argmin(self.used[free])])
+        oldest = int(free[0])
         source, shared = oldest, 0
         own = np.flatnonzero((self.owner == owner) & (self.length > 0))
         if len(own):
@@ -49,6 +49,17 @@ class Slots:
         self.tokens[slot, : len(prompt) - 1] = prompt[:-1]
         self.length[slot] = len(prompt) - 1
         return slot, source, shared
+
+    def free(self, count: int) -> np.ndarray:
+        """Those of the first `count` slots that nobody uses, the one used longest ago first."""
+        free = np.flatnonzero(~self.busy[:count])
+        return free[np.argsort(self.used[free], kind='stable')]
+
+    def move(self, sources: np.ndarray, targets: np.ndarray) -> None:
+        """What is in these slots goes to those, all at once."""
+        for name in ('tokens', 'length', 'owner', 'used', 'busy'):
+            of_slots = getattr(self, name)
+            of_slots[targets] = of_slots[sources]
 
     def release(self, slot: int) -> None:
         self.busy[slot] = False

@@ -316,6 +316,44 @@ class Sampling(unittest.TestCase):
             for waves in ([1], [3, 5, 1]):
                 self.assertEqual(self.sampled(base, waves), together)
 
+    def test_a_small_load_after_a_large_one_has_narrow_ticks(self) -> None:
+        """The last requests of many run in the highest slots. A card's tokens are read one tick late."""
+        base = decoder(convolution={'taps': 3, 'layers': [1]})
+
+        def answers(slots: int, late: bool, many: int) -> tuple[dict[int, tuple[list[int], list[float]]], list[int]]:
+            sampler = Sampler(place(), base, slots, SETTINGS, lambda *_: None)
+            sampler._on_card, widths = late, list[int]()
+            sampler.load(1, 0, adapted(base, 1).trained.tensors)
+            whole, found = sampler._tick, {}
+
+            def tick(count: int, *rest: Any) -> None:
+                widths.append(count)
+                whole(count, *rest)
+
+            with mock.patch.object(sampler, '_tick', tick), mock.patch.object(torch.cuda, 'Event'):
+                for turn in range(2):
+                    for i in range(many):
+                        prompt = np.arange(30, dtype=np.int32) * (i + 1) % 300
+                        some = np.concatenate((prompt, found[i][0])) if turn else prompt
+                        most = 12 if i >= many - 2 else 2 + i % 3
+                        sampler.submit(request(100 * turn + i, some.astype(np.int32), maxTokens=most), 1)
+                    while sampler.busy:
+                        for one in sampler.step():
+                            found[one.request.id] = one.tokens, one.logprobs
+            return found, widths
+
+        wanted = answers(64, False, 40)[0]
+        self.assertEqual(len(wanted), 80)
+        for late in (False, True):
+            found, widths = answers(40, late, 40)
+            self.assertEqual(
+                {id: tokens for id, (tokens, _) in found.items()}, {i: one[0] for i, one in wanted.items()}
+            )
+            apart = [abs(a - b) for id in wanted for a, b in zip(wanted[id][1], found[id][1], strict=True)]
+            self.assertLess(max(apart), 1e-5 if late else 1e-30)
+            self.assertEqual((max(widths), widths[-1]), (40, 8))
+            self.assertLess(sum(widths), len(widths) * 20)
+
     def test_prompts_that_go_on_from_others_are_copied_together(self) -> None:
         """Conversations with few slots, which go on from each other's tokens."""
         base, random, copies = decoder(convolution={'taps': 3, 'layers': [1]}), np.random.default_rng(1), []
