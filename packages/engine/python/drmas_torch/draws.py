@@ -17,14 +17,14 @@ def place_at(mass: Tensor, wanted: Tensor, triangle: Tensor) -> Tensor:
     """The first place in each row of mass [B, N] up to which its sum exceeds the number wanted [B]; else the last place
     with mass.
 
-    Sums are products with a triangle of ones (`triangle_for`), first over blocks, then within the block that holds the
-    place: the same bits in every run, which scans on a card do not promise.
+    Sums are products with a triangle of ones (`triangle_for`), in its number type, first over blocks, then within the
+    block that holds the place: the same bits in every run, which scans on a card do not promise.
     """
     blocks = F.pad(mass, (0, -mass.shape[1] % SUMS)).view(len(mass), -1, SUMS)
-    sums = blocks.sum(-1)
+    sums = blocks.sum(-1, dtype=triangle.dtype)
     ends = sums @ triangle[: sums.shape[1], : sums.shape[1]]
     block, rows = _first_of(ends, sums, wanted), torch.arange(len(mass), device=mass.device)
-    inner = blocks[rows, block]
+    inner = blocks[rows, block].to(triangle.dtype)
     start = (ends - sums)[rows, block]
     return block * SUMS + _first_of(start[:, None] + inner @ triangle[:SUMS, :SUMS], inner, wanted)
 
@@ -62,13 +62,12 @@ def draw(
     if filtered:
         ranked, order = torch.sort(mass, dim=-1, descending=True, stable=True)
         rank = torch.arange(mass.shape[1], device=mass.device)[None]
-        ranked = torch.where((top_k[:, None] > 0) & (rank >= top_k[:, None]), 0, ranked).to(wide)
+        ranked = torch.where((top_k[:, None] > 0) & (rank >= top_k[:, None]), 0, ranked)
         # The fewest tokens that reach the share top_p: one that reaches it exactly is the last.
-        share = top_p.to(wide) * ranked.sum(-1)
+        share = top_p.to(wide) * ranked.sum(-1, dtype=wide)
         share = torch.nextafter(share, torch.full_like(share, -1))
         kept = (ranked > 0) & (rank <= place_at(ranked, share, triangle)[:, None])
         mass = mass * torch.zeros_like(mass).scatter(1, order, kept.to(mass.dtype))
-    mass = mass.to(wide)
-    token = place_at(mass, uniforms.to(wide) * mass.sum(-1), triangle)
+    token = place_at(mass, uniforms.to(wide) * mass.sum(-1, dtype=wide), triangle)
     token = torch.where(greedy, logits.argmax(-1), token)
     return token, logits.gather(1, token[:, None])[:, 0] - total
