@@ -46,7 +46,11 @@ function run({ program, words, environment }: Part, seconds: number): Promise<{ 
         output = `${output}${chunk}`.slice(-KEPT);
         process.stdout.write(chunk);
       });
-    const timer = setTimeout(() => child.kill('SIGKILL'), 1000 * seconds);
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      // What it has started may live on, and would keep the pipes open.
+      for (const stream of [child.stdout, child.stderr]) stream.destroy();
+    }, 1000 * seconds);
     child.once('error', (error) => done({ code: error.message, output }));
     child.once('close', (code, signal) => {
       clearTimeout(timer);

@@ -124,7 +124,9 @@ def left() -> float:
 
 
 def note(part: str, **values: Any) -> None:
-    line = json.dumps({'part': part, 'at': round(time.monotonic() - begun, 1), **values})
+    # JSON has no NaN, and a gap that is none is the most important result.
+    plain = {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+    line = json.dumps({'part': part, 'at': round(time.monotonic() - begun, 1), **plain}, allow_nan=False)
     print(line, flush=True)
     with open(os.path.join(given.out, 'card.jsonl'), 'a') as lines:
         lines.write(line + '\n')
@@ -792,10 +794,16 @@ def serve(name: str) -> None:
     logging.getLogger('torch._dynamo.guards.__recompiles').addHandler(recompilations)
     logging.getLogger('torch._dynamo.convert_frame').addHandler(uncompiled)
     threading.Thread(target=read, daemon=True).start()
+    os.write(given.answers, b'.')
     while True:
         part, seconds = orders.get().split()
         attempt(name, part, float(seconds))
         os.write(given.answers, b'.')
+
+
+def heard(answers: int, seconds: float) -> bool:
+    """Whether the process answers in time. What compiles for it may live on when it has ended, and hold the pipe."""
+    return bool(select.select([answers], [], [], seconds)[0]) and bool(os.read(answers, 1))
 
 
 def run_parts(name: str, parts: Sequence[str], rest: float) -> None:
@@ -808,18 +816,19 @@ def run_parts(name: str, parts: Sequence[str], rest: float) -> None:
         most = left() - GRACE
         if most < LEAST:
             break
-        seconds = min(most, max(LEAST, GENEROUS * share / (GENEROUS * share + rest) * most))
         if child is None:
             answers, answering = os.pipe()
             words = ['--device', given.device, '--out', given.out, '--since', str(begun), '--answers', str(answering)]
             command = [sys.executable, __file__, *words, '--shapes', name]
             child = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, pass_fds=(answering,))
             os.close(answering)
+            heard(answers, most)  # to start may read gigabytes, which is no part's time
+            most = max(LEAST, left() - GRACE)
+        seconds = min(most, max(LEAST, GENEROUS * share / (GENEROUS * share + rest) * most))
         with contextlib.suppress(BrokenPipeError):  # it has ended
             print(part, seconds, file=child.stdin, flush=True)
-        if not select.select([answers], [], [], seconds + GRACE)[0]:
+        if not heard(answers, seconds + GRACE):
             child.kill()
-        if not os.read(answers, 1):
             note(part, shape=name, failed=f'its process has ended with {child.wait()}')
             os.close(answers)
             child = None
