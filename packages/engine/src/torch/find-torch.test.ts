@@ -12,8 +12,9 @@ async function python(report: object): Promise<string> {
   return path;
 }
 
-const card = { name: 'Card', memory: 24e9, free: 23e9, capability: [8, 9], bandwidth: null };
-const report = { version: '3.12.1', torch: '2.13.0+cu126', cuda: '12.6', cards: [card], mps: false, error: null };
+const card = { name: 'Card', memory: 24e9, free: 23e9, capability: [8, 9], bandwidth: null, error: null };
+const versions = { version: '3.12.1', torch: '2.13.0+cu126', cuda: '12.6' };
+const report = { ...versions, cards: [card], mps: false, error: null, uncompiled: null };
 
 describe('the search for PyTorch', () => {
   it.each<[string, object, RegExp]>([
@@ -54,6 +55,19 @@ describe('the search for PyTorch', () => {
     ],
     ['one card only', {}, 'cuda:1', /there is no cuda:1: PyTorch finds 1 \(Card\)/],
     ['an old card', { cards: [{ ...card, capability: [7, 5] }] }, 'cuda', /Card has no bfloat16/],
+    [
+      'a card that this PyTorch has no kernels for',
+      { cards: [{ ...card, error: 'AcceleratorError: no kernel image is available' }] },
+      'cuda',
+      /cannot compute on Card: AcceleratorError: no kernel image/,
+    ],
+    [
+      'no compiler',
+      { uncompiled: 'RuntimeError: Failed to find C compiler' },
+      'cuda',
+      /compile kernels \(RuntimeError.* C compiler\).*apt install/,
+    ],
+    ['no compiler, of a processor', { uncompiled: 'OSError' }, 'torch-cpu', undefined],
     ['no Mac', {}, 'mps', /finds no GPU of Apple/],
     ['a card', {}, 'cuda:0', undefined],
     ['a processor', { cuda: null, cards: [] }, 'torch-cpu', undefined],

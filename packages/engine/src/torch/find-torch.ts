@@ -16,6 +16,8 @@ const cardSchema = z.strictObject({
   capability: z.tuple([z.number(), z.number()]),
   /** Bytes per second of a copy, read and written; null if it was not measured. */
   bandwidth: z.number().nullable(),
+  /** Why PyTorch cannot compute on it. */
+  error: z.string().nullable(),
 });
 
 const reportSchema = z.strictObject({
@@ -27,6 +29,8 @@ const reportSchema = z.strictObject({
   mps: z.boolean(),
   /** Why PyTorch could not be imported. */
   error: z.string().nullable(),
+  /** Why PyTorch cannot compile kernels for a card. */
+  uncompiled: z.string().nullable(),
 });
 
 /** Python and its PyTorch. */
@@ -42,28 +46,44 @@ const LOOK = `
 import sys
 sys.path[:] = [path for path in sys.path if path]
 import json
-report = dict(version='%d.%d.%d' % sys.version_info[:3], torch=None, cuda=None, cards=[], mps=False, error=None)
+version = '%d.%d.%d' % sys.version_info[:3]
+report = dict(version=version, torch=None, cuda=None, cards=[], mps=False, error=None, uncompiled=None)
+def reason(error): return ('%s: %s' % (type(error).__name__, str(error).strip().partition(chr(10))[0]))[:300]
+def measure(card, i):
+    card['free'], card['memory'] = torch.cuda.mem_get_info(i)
+    with torch.cuda.device(i):
+        (torch.ones(1, device='cuda') + 1).item()
+        if card['free'] > 2**30 and sys.argv[1:] == ['measure']:
+            a, b = (torch.empty(2**28, dtype=torch.uint8, device='cuda') for _ in range(2))
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            b.copy_(a)
+            start.record()
+            for _ in range(20): b.copy_(a)
+            end.record()
+            torch.cuda.synchronize()
+            card['bandwidth'] = 20 * 2 * 2**28 / (start.elapsed_time(end) / 1000)
+def compiles():
+    import torch._dynamo, triton
+    torch._dynamo.eval_frame.check_if_dynamo_supported()
+    # The first use of this lets a C compiler make what launches kernels; later ones find it in Triton's cache.
+    triton.runtime.driver.active.get_current_target()
 try:
     import numpy, torch
     report['torch'], report['cuda'] = str(torch.__version__), torch.version.cuda
     report['mps'] = bool(getattr(torch.backends, 'mps', None) and torch.backends.mps.is_available())
     for i in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-        free, total = torch.cuda.mem_get_info(i)
         about = torch.cuda.get_device_properties(i)
-        card = dict(name=about.name, memory=total, free=free, capability=[about.major, about.minor], bandwidth=None)
-        if free > 2**30 and sys.argv[1:] == ['measure']:
-            with torch.cuda.device(i):
-                a, b = (torch.empty(2**28, dtype=torch.uint8, device='cuda') for _ in range(2))
-                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                b.copy_(a)
-                start.record()
-                for _ in range(20): b.copy_(a)
-                end.record()
-                torch.cuda.synchronize()
-            card['bandwidth'] = 20 * 2 * 2**28 / (start.elapsed_time(end) / 1000)
+        card = dict(name=about.name, capability=[about.major, about.minor], bandwidth=None, error=None)
+        card.update(memory=about.total_memory, free=0)
+        try: measure(card, i)
+        except Exception as error: card['error'] = reason(error)
         report['cards'].append(card)
 except Exception as error:
-    report['error'] = ('%s: %s' % (type(error).__name__, error))[:300]
+    report['error'] = reason(error)
+if report['cards']:
+    try: compiles()
+    except AttributeError: pass # another Triton
+    except Exception as error: report['uncompiled'] = reason(error)
 sys.stdout.write('drmas:' + json.dumps(report) + chr(10))
 `;
 
@@ -149,7 +169,7 @@ export function requireDevice(found: FoundTorch, device: TorchDevice): void {
 
 /** Why this PyTorch cannot compute on a device; undefined if it can. */
 export function deviceProblem(
-  { python, torch, cuda, cards, mps }: FoundTorch,
+  { python, torch, cuda, cards, mps, uncompiled }: FoundTorch,
   device: TorchDevice,
 ): string | undefined {
   if (isTorchProcessor(device)) return undefined;
@@ -168,6 +188,12 @@ export function deviceProblem(
   if (card === undefined) return `there is no ${device}: PyTorch finds ${cards.length} (${cards[0]?.name})`;
   const [major] = card.capability;
   if (major < 8) return `${card.name} has no bfloat16: the engine needs a card of NVIDIA's Ampere or later`;
+  if (card.error !== null) return `PyTorch ${torch} cannot compute on ${card.name}: ${card.error}`;
+  if (uncompiled !== null)
+    return (
+      `PyTorch ${torch} of ${python} cannot compile kernels (${uncompiled}): it needs Triton, a C compiler and ` +
+      "Python's headers, as `apt install gcc python3-dev` or a Python that uv installs bring them"
+    );
   return undefined;
 }
 
