@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -189,7 +188,6 @@ class Engine:
         for version in list(resident.samplers):
             self._unload(resident, version)
         del self.policies[id], resident
-        gc.collect()  # what PyTorch makes of a recorded update is in a cycle, and keeps the policy's weights
         used = [sampler for one in self.policies.values() for sampler in one.samplers.values()]
         self.shared_samplers = {key: one for key, one in self.shared_samplers.items() if one in used}
 

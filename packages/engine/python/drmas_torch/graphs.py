@@ -53,35 +53,31 @@ class Memory:
         self.passes_free = ROOM  # doubles when records had to make room
         self.owners: weakref.WeakSet[Graphs] = weakref.WeakSet()
 
-    def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor]) -> Work:
+    def record(self, work: Work, numbers: Tensor, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Work:
         """What repeats the work, which need not run now. Its result is good until the next record is repeated. With
-        leaves that learn, the result has a gradient with respect to them."""
-        kept, stream = numbers.clone(), torch.cuda.current_stream()
+        leaves that learn, the result has a gradient with respect to them, which is written to `gradients`."""
+        stream, kept = torch.cuda.current_stream(), numbers.clone()
+        # Autograd remembers of a leaf the stream that used it first, and a capture may not wait for another one. So
+        # what is captured has leaves of its own, which lie where the real ones lie.
+        aliases = [leaf.detach().requires_grad_() for leaf in leaves]
+        forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         try:
             pool = self._shared(numbers)
-            if leaves:
-                # Autograd remembers of a leaf the stream that used it first, and a capture may not wait for another
-                # one. So what is captured has leaves of its own, which lie where the real ones lie.
-                aliases = [leaf.detach().requires_grad_() for leaf in leaves]
-                # No warm-up: passes of this size have run, and here one would take a stream of its own.
-                return torch.cuda.make_graphed_callables(
-                    work, (kept, *aliases), num_warmup_iters=0, allow_unused_input=True, pool=pool
-                )
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
-                result = work(kept)
+            with torch.cuda.graph(forward, pool=pool):
+                result = work(kept, *aliases)
+            if not leaves:
+                return Record(kept, result, forward).repeat
+            slopes = torch.empty_like(result, requires_grad=False)
+            with torch.cuda.graph(backward, pool=pool):
+                found = torch.autograd.grad(result, aliases, slopes, allow_unused=True, materialize_grads=True)
+                for to, gradient in zip(gradients, found, strict=True):
+                    to.copy_(gradient)
         except BaseException:
             self._end_broken()
             raise
         finally:
             torch.cuda.set_stream(stream)  # a capture that fails may stay on its own
-
-        def repeat(numbers: Tensor) -> Any:
-            kept.copy_(numbers)
-            graph.replay()
-            return result
-
-        return repeat
+        return Record(kept, result.detach(), forward, slopes, backward, gradients).repeat
 
     def _shared(self, numbers: Tensor) -> Any:
         """The pool of all graphs. It ends with its last graph, and what libraries keep in it could then break the next
@@ -111,7 +107,7 @@ class Memory:
             owner.forget()
         self._pool = self._anchor = None
         self.passes_free *= 2
-        gc.collect()  # what PyTorch makes of an update is in a cycle with itself
+        gc.collect()
         torch.cuda.empty_cache()
 
     def taken(self) -> int:
@@ -161,6 +157,44 @@ class Seen:
     wanted: int = FIRST
 
 
+@dataclass(frozen=True)
+class Record:
+    """A pass as graphs, and what they read and write."""
+
+    numbers: Tensor
+    result: Any
+    forward: torch.cuda.CUDAGraph
+    slopes: Tensor | None = None
+    backward: torch.cuda.CUDAGraph | None = None
+    gradients: Sequence[Tensor] = ()
+
+    def repeat(self, numbers: Tensor, *leaves: Tensor) -> Any:
+        self.numbers.copy_(numbers)
+        if leaves:
+            return Repeated.apply(self, *leaves)
+        self.forward.replay()
+        return self.result
+
+
+class Repeated(torch.autograd.Function):
+    """A record as a function of its leaves."""
+
+    @staticmethod
+    def forward(ctx: Any, record: Record, *_: Tensor) -> Tensor:
+        ctx.record = record
+        record.forward.replay()
+        return record.result.detach()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor | None, ...]:
+        record: Record = ctx.record
+        assert record.slopes is not None and record.backward is not None
+        record.slopes.copy_(slopes)
+        record.backward.replay()
+        return None, *record.gradients
+
+
 class Graphs:
     """The graphs of one owner, whose weights stay where they are."""
 
@@ -170,6 +204,8 @@ class Graphs:
         self._seen: dict[Hashable, Seen] = {}
         self._made: dict[Hashable, Work] = {}
         """What is recorded, the one used last at the end."""
+        self._gradients: list[Tensor] = []
+        """Where the records of updates write: one of them runs at a time."""
         if memory is not None:
             memory.owners.add(self)
 
@@ -177,6 +213,7 @@ class Graphs:
         """What the graphs read and write has moved. So the next passes of each size run as they are again."""
         self._seen.clear()
         self._made.clear()
+        self._gradients = []
 
     def run(
         self, key: Hashable, numbers: Tensor, work: Work, leaves: Sequence[Tensor] = (), repeatable: bool = True
@@ -198,7 +235,6 @@ class Graphs:
             return result
         if len(self._made) == MOST_KEPT:
             del self._made[next(iter(self._made))]
-            gc.collect()  # a record of an update is in a cycle, and keeps its memory
         self._made[key] = made
         return made(on_device, *leaves)
 
@@ -210,7 +246,9 @@ class Graphs:
         try:
             if memory.free() < memory.passes_free * seen.kept + BESIDE:
                 raise RuntimeError('memory is scarce')
-            made = memory.record(work, numbers, leaves)
+            if len(self._gradients) < len(leaves):
+                self._gradients = [torch.empty_like(leaf, requires_grad=False) for leaf in leaves]
+            made = memory.record(work, numbers, leaves, self._gradients)
             if repeatable:
                 require_alike(made, work, numbers, leaves)
         except Exception as error:  # whatever it is, the pass itself can run
