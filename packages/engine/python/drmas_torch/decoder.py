@@ -97,8 +97,12 @@ def compiled(work: Any) -> Any:
     """As kernels of a card. Each kind of arguments has its own: number types, shapes of decoders, with and without a
     gradient. After `KINDS` of them PyTorch goes on without compiling. Sizes that are equal by chance make no kind."""
     from torch._dynamo import config
+    from torch._inductor import config as inductor
     from torch.fx.experimental import _config as symbols
 
+    # One piece has a kernel or two. Processes that compile them side by side would outlive this one, and hold its
+    # pipes.
+    inductor.compile_threads = 1
     config.recompile_limit = KINDS
     symbols.use_duck_shape = False
     return torch.compile(work, dynamic=True)
