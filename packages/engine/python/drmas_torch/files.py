@@ -57,7 +57,7 @@ class Base:
 
     def flat(self) -> np.ndarray:
         """All weights as float32, one tensor after another."""
-        return np.concatenate([tensor.float().reshape(-1).cpu().numpy() for _, tensor in self._tensors()])
+        return np.concatenate([tensor.reshape(-1).cpu().float().numpy() for _, tensor in self._tensors()])
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
         """The tensors in the order of the flat buffer."""
@@ -70,23 +70,25 @@ class Base:
             for name, shape in self.config.shapes():
                 end = at + math.prod(shape)
                 own = [part for part in parts if at <= part['at'] < end]
-                yield name, read_parts(own, at, end - at).view(shape)
+                yield name, read_parts(own, at, end - at, self.device).view(shape)
                 at = end
 
 
-def read_parts(parts: Sequence[Part], begin: int, size: int) -> Tensor:
-    """The numbers [size] of a flat buffer from `begin` on; bfloat16 if they are so in the files, else float32."""
+def read_parts(parts: Sequence[Part], begin: int, size: int, device: torch.device) -> Tensor:
+    """The numbers [size] of a flat buffer from `begin` on; bfloat16 if they are so in the files, else float32. They are
+    transposed on the device."""
     narrow = bool(parts) and all(part['dtype'] == 'BF16' for part in parts)
-    flat = torch.zeros(size, dtype=torch.bfloat16 if narrow else torch.float32)
+    flat = torch.zeros(size, dtype=torch.bfloat16 if narrow else torch.float32, device=device)
     for part in parts:
         dtype, at = DTYPES[part['dtype']], part['at'] - begin
         count = math.prod(part['shape'])
         mapped = np.memmap(part['path'], np.uint8, 'c', part['offset'], (count * dtype.itemsize,))
-        tensor = torch.frombuffer(mapped, dtype=dtype, count=count).view(part['shape'])
+        tensor = torch.frombuffer(mapped, dtype=dtype, count=count).view(part['shape']).to(device)
         stride = part.get('stride')
         if stride is None:
             flat[at : at + count] = tensor.reshape(-1)
         else:
             outputs, inputs = part['shape']
-            flat.as_strided((inputs, outputs), (stride, 1), at).copy_(tensor.t())
+            # To transpose by itself is several times as fast on a processor.
+            flat.as_strided((inputs, outputs), (stride, 1), at).copy_(tensor.t().contiguous())
     return flat

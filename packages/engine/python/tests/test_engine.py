@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import weakref
@@ -32,7 +33,7 @@ from drmas_torch.config import AdapterSettings, Config, sent, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
 from drmas_torch.engine import Engine
-from drmas_torch.files import Base
+from drmas_torch.files import Base, read_parts
 from drmas_torch.frames import FrameError, Inbox, read_frame, write_frame
 from drmas_torch.head import TokenScores
 from drmas_torch.messages import Refusal
@@ -710,6 +711,28 @@ class Copies(unittest.TestCase):
             self.assertEqual(len(places), sum(map(len, sequences)))
             sizes.add(packed.sizes)
         self.assertLess(len(sizes), 16)
+
+
+class Files(unittest.TestCase):
+    def test_parts_of_files_come_to_their_places(self) -> None:
+        """Two matrices lie side by side, transposed, behind a vector. Their number types are those of files."""
+        numbers = torch.arange(1, 5 + 2 * 4 + 3 * 4 + 1).float()
+        vector, one, other = numbers[:5], numbers[5:13].view(2, 4), numbers[13:].view(3, 4)
+        wanted = torch.cat((vector, torch.cat((one.t(), other.t()), 1).reshape(-1)))
+        for name, dtype in (('F32', torch.float32), ('F16', torch.float16), ('BF16', torch.bfloat16)):
+            with tempfile.NamedTemporaryFile() as file:
+                data = numbers.to(dtype)
+                file.write(b'12345678' + data.view(torch.uint8).numpy().tobytes())
+                file.flush()
+                parts: Any = [
+                    dict(
+                        path=file.name, offset=8 + first * dtype.itemsize, dtype=name, shape=shape, at=at, stride=stride
+                    )
+                    for first, shape, at, stride in ((0, [5], 0, None), (5, [2, 4], 5, 5), (13, [3, 4], 7, 5))
+                ]
+                found = read_parts(parts, 0, len(wanted), CPU)
+            self.assertEqual(found.dtype, torch.bfloat16 if name == 'BF16' else torch.float32)
+            self.assertTrue(torch.equal(found.float(), wanted))
 
 
 class Calls(unittest.TestCase):
