@@ -45,4 +45,17 @@ describe('the memory of the engine on PyTorch', () => {
       expect(bytes / 1e9 / peak).toBeLessThan(1.1);
     }
   });
+
+  it('counts the copies in bfloat16 that updates of a whole model read', () => {
+    const run = { device: 'cuda', recompute: false, longest: 64 } as const;
+    const activations = (precision: 'bfloat16' | 'float32', recompute: boolean) => {
+      const { adapter: _, ...whole } = { ...rank16, precision };
+      const policy = { name: 'solver', config: smollm2, ...whole, versions: 1 };
+      return torchMemory({ ...run, recompute }, [policy], 64).policies.solver?.activations ?? 0;
+    };
+    const narrow = activations('bfloat16', false);
+    expect(narrow).toBeGreaterThan(2 * 134_515_008);
+    expect(narrow - 2 * 134_515_008).toBeLessThan(activations('float32', false));
+    expect(activations('bfloat16', true)).toBeLessThan(2 * 134_515_008);
+  });
 });

@@ -62,20 +62,22 @@ export function torchMemory(
     const settings = adapter?.settings ?? agentAdapters;
     const ofLayer = layerBytes(config, settings, bytes);
     const batch = Math.max(rows, longest) * config.layers * (recompute ? bytes * config.width : ofLayer);
+    // Products of a whole model read copies of its matrices, which the backward pass reads too.
+    const copies = adapter === undefined && bytes < FLOAT && !recompute ? bytes * whole : 0;
     const logits = 3 * FLOAT * Math.min(BLOCK_LOGITS, rows * config.vocabSize);
     policies[name] = {
       weights: FLOAT * count + versions * bytes * count,
       gradients: FLOAT * count * (agents > 1 ? 2 : 1),
       optimizer: FLOAT * count * usedBuffers(optimizer).length,
-      activations: batch + ofLayer * rows + logits,
+      activations: batch + ofLayer * rows + logits + copies,
     };
     const { activations, ...kept } = policies[name] as Footprint;
     trained += Object.values(kept).reduce((sum, each) => sum + each, 0);
     mostActive = Math.max(mostActive, activations);
     const key = adapter === undefined ? name : `${adapter.base} ${bytes} ${JSON.stringify(adapter.settings)}`;
-    const copies = adapter === undefined ? versions : 1;
+    const owners = adapter === undefined ? versions : 1;
     const positionFloats = slotFloats(config, 1, config.kvHeads * config.headDim);
-    caches.set(key, copies * slots * longest * positionFloats * bytes);
+    caches.set(key, owners * slots * longest * positionFloats * bytes);
     if (adapter !== undefined) bases.set(`${adapter.base} ${bytes}`, bytes * whole);
   }
   if (planned.some(({ config }) => config === undefined)) return { policies };
