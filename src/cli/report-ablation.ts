@@ -1,4 +1,4 @@
-import { RecipeError } from '@drmas/engine/errors';
+import { given, RecipeError } from '@drmas/engine/errors';
 import { commandText } from '@drmas/engine/platform';
 import { type AblationRecord, readAblation } from '../method/store.js';
 import { type AblateOptions, type AblationResult, ablateIn, requireOwnAblation } from '../runs/studies.js';
@@ -97,11 +97,10 @@ async function continuation(directory: string, record: AblationRecord, flags: Ab
     vary: Object.fromEntries(record.vary.map(({ key, values }) => [key, values])),
     variants: Object.fromEntries((record.bundles ?? []).map(({ name, overrides }) => [name, overrides])),
     set: record.recipe.overrides,
-    ...(record.parts === undefined ? {} : { parts: record.parts }),
+    ...given({ parts: record.parts }),
     seeds: flags.seeds ?? record.seeds,
     baseline: flags.baseline ?? record.baseline,
-    ...(record.firstSeed === undefined ? {} : { firstSeed: record.firstSeed }),
-    ...(record.warmStartSeed === undefined ? {} : { warmStartSeed: record.warmStartSeed }),
+    ...given({ firstSeed: record.firstSeed, warmStartSeed: record.warmStartSeed }),
     run: directory,
   };
 }

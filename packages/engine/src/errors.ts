@@ -53,6 +53,7 @@ export { type OptionNames, requireKnown } from './base/core/validation/known-opt
 export {
   assertSameShape,
   DEEPEST,
+  given,
   isObject,
   isolated,
   isSmall,

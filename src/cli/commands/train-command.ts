@@ -1,5 +1,5 @@
 import { isAbsolute, join } from 'node:path';
-import { ArgumentError, RunError } from '@drmas/engine/errors';
+import { ArgumentError, given, RunError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { nodeFiles } from '@drmas/engine/platform';
 import { RECIPE, RunDirectory } from '../../method/store.js';
@@ -129,8 +129,7 @@ async function resumeRun(there: CommandContext, source: string, options: TypedRu
   let isReplayed = !asJson;
   const perform = ({ sinks = [], onStart, ...reporting }: Reporting) =>
     resumeIn(there.place, path, source, {
-      ...(threads === undefined ? {} : { threads }),
-      ...(acceptChanges === undefined ? {} : { acceptChanges }),
+      ...given({ threads, acceptChanges }),
       track,
       store,
       ...reporting,

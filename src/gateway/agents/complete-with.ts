@@ -2,7 +2,7 @@
 
 import type { TextRequest } from '@drmas/engine/contract';
 import type { CompleteText, TextReply } from '@drmas/engine/endpoints';
-import { ArgumentError, EndpointError, isObject } from '@drmas/engine/errors';
+import { ArgumentError, EndpointError, given, isObject } from '@drmas/engine/errors';
 import type { Message } from '@drmas/engine/nouns';
 import type { AnyLanguageModel } from './trainable.js';
 
@@ -40,7 +40,7 @@ function callOf(request: TextRequest, abortSignal: AbortSignal): object {
           tools: tools.map(({ name, description, parameters }) => ({
             type: 'function',
             name,
-            ...(description === undefined ? {} : { description }),
+            ...given({ description }),
             inputSchema: parameters,
           })),
           toolChoice:
@@ -98,8 +98,7 @@ function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }
     ...(reasoning === '' ? {} : { reasoning }),
     ...(toolCalls.length === 0 ? {} : { toolCalls }),
     finishReason: finish === 'length' ? 'length' : 'stop',
-    ...(promptTokens === undefined ? {} : { promptTokens }),
-    ...(responseTokens === undefined ? {} : { responseTokens }),
+    ...given({ promptTokens, responseTokens }),
   };
 }
 

@@ -1,15 +1,12 @@
 /** How a foreign call of a model becomes a call of an agent. */
+import { given } from '@drmas/engine/errors';
 import { promptTokens, responseTokens, type Turn } from '@drmas/engine/nouns';
 import type { Ask, AskOptions } from '../../teams/index.js';
 import type { EpisodeInPlay, ForeignAskOptions, TokenCounts } from '../../teams/rollout.js';
 import type { AnswerUsage, ModelAnswer, ModelRequest, Said } from '../dialects/dialect.js';
 
-export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: ModelRequest): AskOptions => ({
-  ...(tools === undefined ? {} : { tools }),
-  ...(toolChoice === undefined ? {} : { toolChoice }),
-  ...(maxTokens === undefined ? {} : { maxTokens }),
-  ...(responseSchema === undefined ? {} : { responseSchema }),
-});
+export const askOptions = ({ tools, toolChoice, maxTokens, responseSchema }: ModelRequest): AskOptions =>
+  given({ tools, toolChoice, maxTokens, responseSchema });
 
 /**
  * Calls an agent for a request. Rejects as the agent does, with a DialectError for messages that do not fit its
@@ -40,7 +37,7 @@ export async function foreignCall(
     model: request.model,
     content,
     toolCalls,
-    ...(reasoning === undefined ? {} : { reasoning }),
+    ...given({ reasoning }),
     finishReason: toolCalls.length > 0 ? 'tool_calls' : finishReason,
     usage: turn === undefined ? { promptTokens: 0, responseTokens: 0 } : usageOf(turn, counts),
     ...(turn === undefined || turn.endpoint !== undefined || !request.wantsTokenIds ? {} : { tokens: idsOf(turn) }),
@@ -59,6 +56,6 @@ function usageOf(turn: Turn, counts: TokenCounts): AnswerUsage {
   return {
     promptTokens: promptTokens(turn) ?? 0,
     responseTokens: responseTokens(turn) ?? 0,
-    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+    ...given({ reasoningTokens }),
   };
 }

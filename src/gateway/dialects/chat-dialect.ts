@@ -1,6 +1,6 @@
 /** Chat completions, as OpenAI defines them and as vLLM extends them by token ids. */
 
-import { exactJson } from '@drmas/engine/errors';
+import { exactJson, given } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { epochSeconds, openAiError, wholeDeltas } from './answer-parts.js';
@@ -9,7 +9,6 @@ import {
   callArguments,
   checked,
   content,
-  given,
   ignoredFields,
   invalidField,
   jsonSchema,

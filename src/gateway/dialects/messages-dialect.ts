@@ -1,6 +1,6 @@
 /** Anthropic's messages. */
 
-import { type DialectError, exactJson, isObject, parseWithSource } from '@drmas/engine/errors';
+import { type DialectError, exactJson, given, isObject, parseWithSource } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { wholeDeltas } from './answer-parts.js';
@@ -8,7 +8,6 @@ import type { Dialect, ModelAnswer, ModelDelta, ModelRequest, StreamEvent } from
 import {
   checked,
   content,
-  given,
   ignoredFields,
   jsonSchema,
   MOST_MESSAGES,

@@ -1,6 +1,6 @@
 /** Parts that the requests of all dialects share: limits, texts in parts, tools, and error messages. */
 
-import { DialectError, isObject, issuesText, ownValue } from '@drmas/engine/errors';
+import { DialectError, given, isObject, issuesText, ownValue } from '@drmas/engine/errors';
 import { argumentsText, type JsonSchema, type Tool, type ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 
@@ -131,7 +131,7 @@ export function toolsOf(
     if (choice === 'required') throw invalidField('tool_choice', 'there are no tools');
     return {};
   }
-  return { tools, ...(choice === undefined ? {} : { toolChoice: choice }) };
+  return { tools, ...given({ toolChoice: choice }) };
 }
 
 /** The names of those fields of a body that are there, `null` counting as absent. */
@@ -198,11 +198,4 @@ export function onceEach(
       report(agent, field);
     }
   };
-}
-
-export function given<Fields extends object>(
-  fields: Fields,
-): { [Key in keyof Fields]?: Exclude<Fields[Key], null | undefined> } {
-  const present = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
-  return Object.fromEntries(present) as { [Key in keyof Fields]?: Exclude<Fields[Key], null | undefined> };
 }

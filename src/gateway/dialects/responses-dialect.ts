@@ -1,6 +1,6 @@
 /** The responses interface of OpenAI, as far as it needs no state between requests. */
 
-import { DialectError, isObject } from '@drmas/engine/errors';
+import { DialectError, given, isObject } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { openAiError } from './answer-parts.js';
@@ -9,7 +9,6 @@ import {
   callArguments,
   checked,
   content,
-  given,
   ignoredFields,
   jsonSchema,
   MOST_MESSAGES,

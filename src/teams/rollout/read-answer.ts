@@ -1,5 +1,5 @@
 import type { Generation, PlayableHandle, Utterance } from '@drmas/engine/contract';
-import { ArgumentError, fitsJsonSchema, isObject } from '@drmas/engine/errors';
+import { ArgumentError, fitsJsonSchema, given, isObject } from '@drmas/engine/errors';
 import { argumentsText, type JsonSchema, type Tool, type ToolChoice, type Turn } from '@drmas/engine/nouns';
 import {
   callsIn,
@@ -72,7 +72,7 @@ export function readAnswer(
     ...response,
     finishReason,
     ...(content === text ? {} : { content }),
-    ...(reasoning === undefined ? {} : { reasoning }),
+    ...given({ reasoning }),
     ...(calls.length === 0 ? {} : { toolCalls: calls.map((call, n) => ({ id: `call_${question.id}_${n}`, ...call })) }),
     value,
     valid,
@@ -149,10 +149,7 @@ function responseOf(
 ): Pick<Turn, 'policyVersion' | 'response' | 'logprobs' | 'text' | 'endpoint'> {
   if ('text' in answer) {
     const { text, promptTokens, responseTokens } = answer;
-    const endpoint = {
-      ...(promptTokens === undefined ? {} : { promptTokens }),
-      ...(responseTokens === undefined ? {} : { responseTokens }),
-    };
+    const endpoint = given({ promptTokens, responseTokens });
     return { policyVersion: 0, response: [], logprobs: [], text, endpoint };
   }
   if (!('tokenizer' in policy)) throw new ArgumentError('an endpoint returned token ids, which only policies sample');

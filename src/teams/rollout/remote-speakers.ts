@@ -8,7 +8,7 @@ import type {
   TextRequest,
   Utterance,
 } from '@drmas/engine/contract';
-import { messageOf, RecipeError, TrainingError } from '@drmas/engine/errors';
+import { given, messageOf, RecipeError, TrainingError } from '@drmas/engine/errors';
 import type { Episode } from '@drmas/engine/nouns';
 import { createTokenizer } from '@drmas/engine/tokens';
 import type { EpisodeRequest, RolloutContext, RolloutSettings } from './rollout-context.js';
@@ -44,9 +44,7 @@ export function remoteSettings(context: RolloutContext): RemoteSettings {
     maxTurns,
     timeoutMs,
     policies: Object.fromEntries(known),
-    ...(maxOutcomeBytes === undefined ? {} : { maxOutcomeBytes }),
-    ...(partWeights === undefined ? {} : { partWeights }),
-    ...(rewardRetries === undefined ? {} : { rewardRetries }),
+    ...given({ maxOutcomeBytes, partWeights, rewardRetries }),
   };
 }
 

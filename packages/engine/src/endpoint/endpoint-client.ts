@@ -4,7 +4,7 @@ import { APIError, OpenAI } from 'openai';
 import { z } from 'zod';
 import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
-import { AnswerError, exactJson, isObject, issuesText, jsonObject, reasonOf } from '../errors.js';
+import { AnswerError, exactJson, given, isObject, issuesText, jsonObject, reasonOf } from '../errors.js';
 import { excerpt, Secret, waitMs } from '../host.js';
 import { argumentsText, type Message } from '../nouns.js';
 import { retryAfterMs, webRequest } from '../platform.js';
@@ -131,8 +131,7 @@ function utterance({ choices: [choice], usage }: z.output<typeof completion>): U
     ...(reasoning ? { reasoning } : {}),
     ...(toolCalls.length === 0 ? {} : { toolCalls }),
     finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
-    ...(promptTokens === undefined ? {} : { promptTokens }),
-    ...(responseTokens === undefined ? {} : { responseTokens }),
+    ...given({ promptTokens, responseTokens }),
   };
 }
 
@@ -170,6 +169,6 @@ function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'too
   const choice = typeof toolChoice === 'object' ? { type: 'function', function: toolChoice } : toolChoice;
   return {
     tools: tools.map((tool) => ({ type: 'function', function: tool })),
-    ...(choice === undefined ? {} : { tool_choice: choice }),
+    ...given({ tool_choice: choice }),
   };
 }

@@ -3,7 +3,7 @@
 import type { DecoderConfig } from '../contract/architecture.js';
 import type { TokenIds } from '../embedded/generate-options.js';
 import { requireTokens } from '../embedded/token-checks.js';
-import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
+import { ArgumentError, given, type OptionNames, requireKnown } from '../errors.js';
 import type { Span, TrainingSample } from '../nouns.js';
 import type { Completion } from './completion.js';
 
@@ -134,8 +134,7 @@ function checkedSample(sample: Sample, what: string, { model, config, required, 
     temperature,
     policyVersion: 0,
     agent: model,
-    ...(spans === undefined ? {} : { spans }),
-    ...(episodeTokens === undefined ? {} : { episodeTokens }),
+    ...given({ spans, episodeTokens }),
   };
 }
 

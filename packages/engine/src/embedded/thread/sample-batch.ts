@@ -1,4 +1,4 @@
-import { ArgumentError } from '../../errors.js';
+import { ArgumentError, given } from '../../errors.js';
 import type { TrainingSample } from '../../nouns.js';
 
 /** The numbers of a sample, [T] each. It has the last two when the loss asks for them. */
@@ -41,8 +41,7 @@ export function packSamples(samples: readonly TrainingSample[]): SampleBatch {
     temperature,
     policyVersion,
     agent,
-    ...(episodeTokens === undefined ? {} : { episodeTokens }),
-    ...(spans === undefined ? {} : { spans }),
+    ...given({ episodeTokens, spans }),
   }));
   return { lengths, fields: Object.fromEntries(fields), rest };
 }

@@ -4,7 +4,7 @@
  * gradients that it receives.
  */
 
-import { ArgumentError } from '../../errors.js';
+import { ArgumentError, given } from '../../errors.js';
 import type { TrainingSample } from '../../nouns.js';
 import { assertSameShape, countTokensOf } from '../aggregate.js';
 import type { TokenLoss } from '../define-loss.js';
@@ -153,8 +153,7 @@ class PolicyObjectiveSums implements ObjectiveSums {
     const entropy = entropies && meanEntropy(this.#merged, entropies);
     const metrics = {
       ...this.#policyLoss.metrics(),
-      ...(referenceKl === undefined ? {} : { referenceKl }),
-      ...(entropy === undefined ? {} : { entropy }),
+      ...given({ referenceKl, entropy }),
     };
     return { loss, metrics };
   }
@@ -237,7 +236,7 @@ function demonstrations(samples: readonly TrainingSample[], normalizer: number):
         result: (entropies) => {
           const rows = samples.map((sample) => ({ rows: rowsOfSample(sample).map((row) => ({ ...row, copies: 1 })) }));
           const entropy = entropies && meanEntropy(rows, entropies);
-          const metrics = { tokens: countTokensOf(samples), units: 0, ...(entropy === undefined ? {} : { entropy }) };
+          const metrics = { tokens: countTokensOf(samples), units: 0, ...given({ entropy }) };
           return { loss: sum / normalizer, metrics };
         },
       };

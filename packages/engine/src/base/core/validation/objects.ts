@@ -5,6 +5,14 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The fields that have a value: none that is undefined or null. */
+export function given<Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]?: Exclude<Fields[Key], null | undefined> } {
+  const present = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(present) as { [Key in keyof Fields]?: Exclude<Fields[Key], null | undefined> };
+}
+
 /** The value of a record's own property. A name that comes from a user may be one that every object has. */
 export const ownValue = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
