@@ -1,9 +1,8 @@
 /** Reads a call of AI SDK's interface as a request to a model. */
-import { ArgumentError, isObject, messageOf } from '@drmas/engine/errors';
+import { ArgumentError, given, isObject, messageOf } from '@drmas/engine/errors';
 import { argumentsText, type Message, type Tool, type ToolCall } from '@drmas/engine/nouns';
 import type { ModelCall, ModelWarning, PromptMessage, PromptPart } from '../../teams/index.js';
 import type { ModelRequest } from '../dialects/dialect.js';
-import { given } from '../dialects/request-fields.js';
 
 export interface ConvertedCall {
   readonly request: ModelRequest;
@@ -37,7 +36,7 @@ export function readCall(model: string, call: ModelCall, sampler: SamplingSource
   const read = usable.map(
     ({ name, description, inputSchema }): Tool => ({
       name,
-      ...(description === undefined ? {} : { description }),
+      ...given({ description }),
       parameters: isObject(inputSchema) ? inputSchema : { type: 'object' },
     }),
   );
@@ -46,7 +45,7 @@ export function readCall(model: string, call: ModelCall, sampler: SamplingSource
     messages: prompt.flatMap(messagesOf),
     ...(read.length === 0 ? {} : { tools: read }),
     ...(read.length === 0 || toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }),
-    ...(maxOutputTokens === undefined ? {} : { maxTokens: maxOutputTokens }),
+    ...given({ maxTokens: maxOutputTokens }),
     ...(responseFormat?.type === 'json' ? { responseSchema: { ...responseFormat.schema } } : {}),
     stream: false,
     streamUsage: false,
@@ -89,7 +88,7 @@ function messagesOf(message: PromptMessage): Message[] {
       content: text,
       ...(reasoning === '' ? {} : { reasoning }),
       ...(toolCalls.length === 0 ? {} : { toolCalls }),
-      ...(turnId === undefined ? {} : { turnId }),
+      ...given({ turnId }),
     },
   ];
 }

@@ -79,29 +79,21 @@ export interface RunSummary extends ComparedRun {
   readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
-/** A variant of an ablation: means over its completed runs. */
-export interface VariantSummary {
-  readonly variant: string;
+/**
+ * A variant of an ablation: means over its completed runs that have a value. Its curve has the rewards up to the end of
+ * the shortest run, and the evaluations of the steps in which each run has a score.
+ */
+export interface VariantSummary
+  extends Pick<RunSummary, 'variant' | 'start' | 'score' | 'budget' | 'reward' | 'spikes' | 'curve' | 'agents'> {
   /** The number of completed runs. The means are over these. */
   readonly runs: number;
   readonly failed: number;
-  /** Of the runs that have one. Absent if none has. */
-  readonly start?: number;
-  readonly score?: number;
   /** Standard deviation of the score over seeds. Not a number with less than two scores. */
   readonly scoreSpread: number;
   readonly metrics: Readonly<Record<string, number>>;
   readonly rewards: Readonly<Record<string, number>>;
   /** Means over the runs. Empty if their logs do not contain it. */
   readonly spending: readonly VariantSpending[];
-  /** Means over the runs. */
-  readonly budget?: TrainingBudget;
-  readonly reward: number;
-  readonly spikes: number;
-  /** Means over the runs: rewards up to the end of the shortest, evaluations of the steps in which each has a score. */
-  readonly curve: Curve;
-  /** Means over the runs, also of maxima. */
-  readonly agents: Readonly<Record<string, AgentSummary>>;
 }
 
 /** The mean cost of a run, for one agent or for all agents together. */

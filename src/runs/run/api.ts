@@ -18,6 +18,7 @@ import {
 } from '../../method/store.js';
 import type { PlayedEvaluation } from './execute/evaluate-run.js';
 import { type PreparedRun, type RunPlace, startRun, thisProcess } from './execute/start-run.js';
+import type { LoadTeamOptions } from './load-team.js';
 import { prepareTasks } from './open/prepare-tasks.js';
 import { checkpointOf } from './request/checkpoint-names.js';
 import { requestContinuation, requireSameData, rewindRun } from './request/continuation.js';
@@ -237,28 +238,15 @@ async function result(
 }
 
 /** The options of `evaluate`. */
-export interface EvaluateOptions {
+export interface EvaluateOptions extends LoadTeamOptions {
   /** The number of held-out tasks; by default the recipe's. */
   readonly tasks?: number;
   /** Episodes for each task; by default the recipe's number. */
   readonly samples?: number;
   /** Fields of tasks; the scores are also given for each of their values. */
   readonly by?: readonly string[];
-  /** The step of the checkpoint that plays, or `best`: of the best evaluation. By default the last one. */
-  readonly checkpoint?: number | 'best';
-  /**
-   * The definition, if the run was started with the result of `defineRecipe`; or the path of the recipe's file if it
-   * was moved.
-   */
-  readonly recipe?: string | RecipeDefinition;
-  /** Play although the code of the recipe has changed. */
-  readonly acceptChanges?: boolean;
-  /** Threads of the engine's kernels; by default one per core. */
-  readonly threads?: number;
   /** Stops it early, with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Receives notices for people. */
-  readonly onNotice?: (message: string) => void;
   /** Receives the number of ended episodes, whenever one ends. */
   readonly onProgress?: (progress: PlayProgress) => void;
 }

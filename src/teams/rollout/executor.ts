@@ -1,15 +1,13 @@
-import type { Sampling } from '@drmas/engine/contract';
 import { ArgumentError } from '@drmas/engine/errors';
-import { nextMacrotask, onAbort, type Phase, type Round } from '@drmas/engine/host';
+import { nextMacrotask, onAbort, type Round } from '@drmas/engine/host';
 import type { Episode, EpisodeGroup, Task } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
-import type { Team } from '../team/team.js';
 import { rewardTogether } from './group-reward.js';
 import { playEpisode } from './play-episode.js';
-import type { EpisodeRequest, Replay, RolloutContext, Versions } from './rollout-context.js';
+import type { EpisodeRequest, Replay, RolloutContext } from './rollout-context.js';
 
-interface GroupsRequest<Data = unknown> {
-  readonly team: Team<Data>;
+interface GroupsRequest<Data = unknown>
+  extends Pick<EpisodeRequest<Data>, 'team' | 'phase' | 'step' | 'sampling' | 'versions' | 'signal'> {
   readonly tasks: readonly Task<Data>[];
   /** The number of episodes a task, one for all or one for each: G in training, k of avg@k in evaluation. */
   readonly groupSize: number | readonly number[];
@@ -18,16 +16,10 @@ interface GroupsRequest<Data = unknown> {
    * after the samples of the first: equal samples of a task are equal episodes.
    */
   readonly firstSample?: number;
-  readonly phase: Phase;
-  readonly step: number;
-  readonly sampling?: Partial<Sampling> | undefined;
-  /** The published versions that play, by policy; the last one of a policy that is not named. */
-  readonly versions?: Versions | undefined;
   /** For each of the tasks the episode of it that is played again, from one of its turns on, as a group of one. */
   readonly replays?: readonly (Replay & Pick<EpisodeRequest, 'sample'>)[];
   /** See `EpisodeRequest.ready`. Only for an executor that says `waits`. */
   readonly ready?: Promise<unknown> | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A player of episodes: by default this process; a queue on a broker could implement the same interface. */

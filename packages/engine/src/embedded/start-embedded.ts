@@ -1,6 +1,5 @@
 /** Starts the engine of this package in a worker thread of this process. */
 import type { Worker } from 'node:worker_threads';
-import type { Device, Precision } from '../contract/architecture.js';
 import { BackendError } from '../errors.js';
 import type { Files } from '../host.js';
 import { cacheDirectory, startWorker } from '../platform.js';
@@ -9,18 +8,9 @@ import { EmbeddedBackend } from './embedded-backend.js';
 import { END, type FromWorker, type WorkerSettings } from './thread/engine-protocol.js';
 import { type EngineLink, EngineThread, errorOf } from './thread/engine-thread.js';
 
-export interface EmbeddedOptions {
-  /** Threads of the kernels; at least 1. */
-  readonly threads: number;
+export interface EmbeddedOptions
+  extends Pick<WorkerSettings, 'threads' | 'device' | 'kernels' | 'precisions' | 'recompute'> {
   readonly files: Files;
-  /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
-  readonly device?: Device | undefined;
-  /** The kernels, in the words of `DRMAS_KERNELS`, which this replaces. */
-  readonly kernels?: string | undefined;
-  /** The precisions of the models that will be opened. Other models are refused. Default: all. */
-  readonly precisions?: readonly Precision[] | undefined;
-  /** Keep only the layers' inputs for the backward pass. Default false. */
-  readonly recompute?: boolean | undefined;
   /** Ends the start of the engine. A started engine is not concerned. */
   readonly signal?: AbortSignal | undefined;
   /** Receives messages about slow work at the start, such as compiling the kernels. */

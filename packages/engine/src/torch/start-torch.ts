@@ -1,23 +1,20 @@
 /** Starts the engine on PyTorch: a worker in Python that is a child of this process. */
 
-import { isTorchProcessor, type Precision } from '../contract/architecture.js';
+import { isTorchProcessor } from '../contract/architecture.js';
 import { EmbeddedBackend } from '../embedded/embedded-backend.js';
+import type { EmbeddedOptions } from '../embedded/start-embedded.js';
 import type { FromWorker } from '../embedded/thread/engine-protocol.js';
 import { EngineThread } from '../embedded/thread/engine-thread.js';
 import { BackendError } from '../errors.js';
-import type { Files, TorchDevice } from '../host.js';
+import type { TorchDevice } from '../host.js';
 import { findTorch, requireDevice } from './find-torch.js';
 import { linkTo } from './torch-link.js';
 import { TorchProcess } from './torch-process.js';
 import { SIZES } from './torch-sizes.js';
 import { workerProgram } from './worker-program.js';
 
-export interface TorchOptions {
+export interface TorchOptions extends Pick<EmbeddedOptions, 'files' | 'precisions' | 'recompute' | 'signal'> {
   readonly device: TorchDevice;
-  readonly files: Files;
-  readonly precisions?: readonly Precision[] | undefined;
-  readonly recompute?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**

@@ -1,19 +1,10 @@
+import type { AgentStep } from '@drmas/engine/events';
 import { mean } from '@drmas/engine/math';
 import { parentsOf, statisticsOf, within } from '../groups.js';
 import type { TurnBatch } from '../turn-batch.js';
 
-export interface AgentCalls {
-  /** The share of the episodes in which it is called. */
-  readonly share: number;
-  /** The mean outcome of those episodes. If outcomes are success or failure, the share that succeeds. */
-  readonly success: number;
-  /** The mean outcome of all episodes. */
-  readonly overall: number;
-  /**
-   * Of the tasks in which it acts, the share in which it acts once and so has no turn of its own to be compared with.
-   */
-  readonly alone: number;
-}
+/** An agent that acts once in a task has no turn of its own there to be compared with. */
+export type AgentCalls = Required<NonNullable<AgentStep['calls']>>;
 
 /**
  * The calls of every agent of a batch. The outcome of an episode is the outcome of its turns. If a turn has no outcome,

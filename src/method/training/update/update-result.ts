@@ -1,5 +1,5 @@
 import type { OptimStepResult } from '@drmas/engine/contract';
-import type { LossTerms, PolicyStep } from '@drmas/engine/events';
+import type { AgentStep, LossTerms, PolicyStep } from '@drmas/engine/events';
 import type { Turn } from '@drmas/engine/nouns';
 import type { UpdatedTokens } from '../../store/episode-files.js';
 
@@ -13,18 +13,11 @@ export const LOSS_TERMS = [
  * The result of a step's update for one agent. Norms are before clipping, and means over the optimiser's steps. Metrics
  * are over the tokens that the mini-batches measured, and absent if there are none.
  */
-export interface AgentUpdate extends LossTerms {
+export interface AgentUpdate
+  extends LossTerms,
+    Pick<AgentStep, 'agreement' | 'loss' | 'entropy' | 'clipFraction' | 'kl' | 'maxRatioDeviation' | 'logprobGap'> {
   /** Undefined if the backend reports only the policy's norm, and several agents share the policy. */
   readonly gradientNorm: number | undefined;
-  /** The agreement with the other agents of its policy. Undefined if it is alone, or if a norm is not known. */
-  readonly agreement?: number;
-  readonly loss: number;
-  readonly entropy?: number;
-  readonly clipFraction?: number;
-  readonly kl?: number;
-  readonly maxRatioDeviation?: number;
-  /** Over the first mini-batch, whose gradient is computed before the first update of the step. */
-  readonly logprobGap?: number;
   readonly tokens: number;
   readonly lossMetrics?: Readonly<Record<string, number>>;
 }

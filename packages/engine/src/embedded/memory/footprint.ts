@@ -2,7 +2,6 @@
 
 import type { Footprint, MemoryPlan, PlannedPolicy } from '../../backends/backend-declaration.js';
 import type { AdapterSettings, DecoderConfig, Precision } from '../../contract/architecture.js';
-import type { OptimizerSettings } from '../../contract/optimizer-settings.js';
 import { packsTrees } from '../../model/decoder/decoder.js';
 import { batchRows, layerFloats } from '../../model/decoder/layer/layer-buffers.js';
 import { logitBlockRows } from '../../model/decoder/output-head.js';
@@ -27,16 +26,10 @@ const FLOAT = 4;
 /** Bytes of a number that products read, of matrices that are not in blocks. */
 const PACKED: Readonly<Record<Precision, number>> = { float32: FLOAT, bfloat16: FLOAT / 2, int8: FLOAT };
 
-export interface FootprintRequest {
+export interface FootprintRequest extends Pick<PlannedPolicy, 'agentAdapters' | 'optimizer' | 'agents' | 'versions'> {
   readonly config: DecoderConfig;
   readonly adapter?: AdapterSettings | undefined;
-  readonly agentAdapters?: AdapterSettings | undefined;
   readonly precision: Precision;
-  readonly optimizer: OptimizerSettings;
-  /** The number of agents that share the policy. Each agent's share of the gradient is measured. */
-  readonly agents: number;
-  /** Published versions that can be sampled at the same time. */
-  readonly versions: number;
   /** Longest sequence that is trained on. */
   readonly longest: number;
   /** Layers are computed again in the backward pass; only their inputs are kept. */

@@ -19,12 +19,13 @@ export type EngineResult<M extends EngineMethod> =
   Awaited<ReturnType<Engine[M]>> extends Transferred<infer Value> ? Value : Awaited<ReturnType<Engine[M]>>;
 
 export interface WorkerSettings extends DecoderOptions {
+  /** Threads of the kernels; at least 1. */
   readonly threads: number;
   /** Default: the processor, unless `DRMAS_KERNELS` names a GPU's kernels. */
   readonly device?: Device | undefined;
   /** Replaces `DRMAS_KERNELS` of the environment. */
   readonly kernels?: string | undefined;
-  /** The precisions of the models. Kernels for other precisions are not compiled. Default: all. */
+  /** The precisions of the models. Other models are refused, and kernels for them not compiled. Default: all. */
   readonly precisions?: readonly Precision[] | undefined;
   /** The addon of kernels that this process loaded for the same settings before. */
   readonly loaded?: string | undefined;

@@ -1,5 +1,6 @@
 /** The findings of a probe: numbers about a recipe, computed from a few dozen groups of episodes. */
 
+import type { AgentStep } from '@drmas/engine/events';
 import { meanResponseTokens } from '@drmas/engine/host';
 import { mean, meansByKey } from '@drmas/engine/math';
 import {
@@ -43,15 +44,11 @@ import { bootstrapInterval } from '../../../../teams/tasks.js';
 const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
 
 /** An agent of the recipe, frozen or not. */
-export interface AgentFindings extends Omit<AgentRewards, 'groupSpread' | 'rewardMean' | 'rewardStd'> {
-  /** Of the turns that policies may learn from. Absent if there are none. */
-  readonly rewardMean?: number;
-  readonly rewardStd?: number;
-  /** Shares of its turns whose output the parser refused, and whose output `maxTokens` cut short. */
-  readonly invalid: number;
+export interface AgentFindings
+  extends Omit<AgentRewards, 'groupSpread' | 'rewardMean' | 'rewardStd'>,
+    Pick<AgentStep, 'rewardMean' | 'rewardStd' | 'invalid' | 'responseTokens'> {
+  /** The share of its turns whose output `maxTokens` cut short. */
   readonly cut: number;
-  /** Mean tokens of a response. */
-  readonly responseTokens?: number;
   /** When it is called. Absent for an agent that does not train. */
   readonly calls?: AgentCalls;
   readonly measuredInflation?: number;
