@@ -177,7 +177,6 @@ const TIME_OF_DAY: ReadonlySet<string> = new Set([
   'packages/engine/src/base/platform/cache-directory.ts',
   'src/dashboard/report/find-runs.ts',
   'packages/engine/src/base/platform/web-request.ts',
-  'packages/engine/src/endpoint/endpoint-client.ts',
   'src/gateway/dialects/answer-parts.ts',
   'src/runs/trackers/mlflow.ts',
   'src/runs/trackers/tensorboard.ts',

@@ -31,8 +31,8 @@ export { findVulkan, type VulkanParts } from './base/platform/vulkan-drivers.js'
 export {
   askedWait,
   bytesOf,
-  LONGEST_RETRY_AFTER_MS,
   retryAfterMs,
   type WebAnswer,
   webRequest,
+  withAskedWait,
 } from './base/platform/web-request.js';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AnswerError, isObject, RunError, reasonOf } from '@drmas/engine/errors';
 import type { Secret, TrackedRun } from '@drmas/engine/host';
-import { askedWait, nodeFiles, retryAfterMs, type WebAnswer, webRequest } from '@drmas/engine/platform';
+import { askedWait, nodeFiles, type WebAnswer, webRequest, withAskedWait } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 
@@ -87,8 +87,7 @@ export class TrackerServer {
     const attempt = async () => {
       const answer = await this.#attempt(path, body);
       this.#answered = true;
-      if (PASSING.includes(answer.status) && !once)
-        throw Object.assign(this.#refusal(answer), { waitMs: retryAfterMs(answer.headers) });
+      if (PASSING.includes(answer.status) && !once) throw withAskedWait(this.#refusal(answer), answer);
       return answer;
     };
     return pRetry(attempt, {

@@ -93,7 +93,7 @@ function guarded(secret: Secret): typeof fetch {
     try {
       const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
       const { status } = answer;
-      const headers = boundedRetryAfter(answer.headers, Date.now());
+      const headers = boundedRetryAfter(answer.headers);
       const failure = status === 200 ? failureIn(answer.text()) : undefined;
       if (failure !== undefined) return Response.json({ error: failure.error }, { status: failure.status, headers });
       // `Response` accepts only these statuses, and some of them only without a body.
@@ -136,9 +136,9 @@ function utterance({ choices: [choice], usage }: z.output<typeof completion>): U
 }
 
 /** The headers with a bounded wait before a retry, in milliseconds; without it if the server asks for none. */
-export function boundedRetryAfter(headers: Headers, now: number): Headers {
+function boundedRetryAfter(headers: Headers): Headers {
   const bounded = new Headers(headers);
-  const wait = retryAfterMs(headers, now);
+  const wait = retryAfterMs(headers);
   bounded.delete('retry-after');
   bounded.delete('retry-after-ms');
   if (wait !== undefined) bounded.set('retry-after-ms', `${wait}`);

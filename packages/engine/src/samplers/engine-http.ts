@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { BackendError, reasonOf } from '../errors.js';
 import type { Secret } from '../host.js';
 import { excerpt } from '../host.js';
-import { askedWait, retryAfterMs, type WebAnswer, webRequest } from '../platform.js';
+import { askedWait, type WebAnswer, webRequest, withAskedWait } from '../platform.js';
 
 const TIMEOUT_MS = 600_000;
 
@@ -25,15 +25,7 @@ const RETRIES = 5;
 /** HTTP statuses to retry: 429 (busy) and 502 to 504 (no upstream). */
 const BUSY: readonly number[] = [429, 502, 503, 504];
 
-class Busy extends Error {
-  /** The milliseconds that the engine asks to wait. */
-  readonly waitMs: number | undefined;
-
-  constructor({ status, headers, text }: WebAnswer) {
-    super(`status ${status}: ${excerpt(text(), 200)}`);
-    this.waitMs = retryAfterMs(headers);
-  }
-}
+class Busy extends Error {}
 
 export class EngineHttp {
   readonly root: string;
@@ -58,7 +50,8 @@ export class EngineHttp {
     const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs: TIMEOUT_MS, secret: apiKey, signal };
     const once = async (): Promise<WebAnswer> => {
       const answer = await webRequest(`${this.root}${path}`, { ...sent, ...limits });
-      if (BUSY.includes(answer.status)) throw new Busy(answer);
+      if (BUSY.includes(answer.status))
+        throw withAskedWait(new Busy(`status ${answer.status}: ${excerpt(answer.text(), 200)}`), answer);
       return answer;
     };
     try {

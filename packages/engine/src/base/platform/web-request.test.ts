@@ -1,9 +1,10 @@
 import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { redirecting, webServer } from '../../../../../test/support/web-server.js';
 import { AnswerError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
-import { type WebRequest, webRequest } from './web-request.js';
+import { LONGEST_RETRY_AFTER_MS, retryAfterMs, type WebRequest, webRequest } from './web-request.js';
 
 const limits = { signal: new AbortController().signal, mostBytes: 1000 };
 const post: WebRequest = { ...limits, method: 'POST', headers: { 'x-api-key': 'tml-secret' }, body: 'a prompt' };
@@ -140,4 +141,34 @@ it('masks the secret in all texts of the server, also if a redirect would show i
   expect((await webRequest(echo.url, { ...post, secret })).text()).toBe('{"[secret]"');
   const sending = await redirecting(307, 'http://tml-secret.example');
   await expect(webRequest(sending.url, { ...post, secret })).rejects.toThrow('http://[secret].example');
+});
+
+const NOW = Date.parse('2026-11-22T10:00:00Z');
+const waitOf = (headers: Record<string, string>) => retryAfterMs(new Headers(headers), NOW);
+
+it('waits before a retry for a time that a timer can wait for, whatever the server asks', () => {
+  const numbers = fc.oneof(fc.double(), fc.integer(), fc.maxSafeInteger(), fc.constantFrom(1e9, 1e308, -1, Infinity));
+  fc.assert(
+    fc.property(numbers, fc.constantFrom('retry-after', 'retry-after-ms'), (value, name) => {
+      const wait = waitOf({ [name]: String(value) });
+      if (Number.isNaN(value)) expect(wait).toBeUndefined();
+      else {
+        expect(wait).toBeGreaterThanOrEqual(1);
+        expect(wait).toBeLessThanOrEqual(LONGEST_RETRY_AFTER_MS);
+      }
+    }),
+  );
+});
+
+it.each<[Record<string, string>, number | undefined]>([
+  [{ 'retry-after': '7' }, 7000],
+  [{ 'retry-after': '1000000000' }, 120000],
+  [{ 'retry-after': 'Sun, 22 Nov 2026 10:00:05 GMT' }, 5000],
+  [{ 'retry-after': 'Sun, 22 Nov 2096 10:00:05 GMT' }, 120000],
+  [{ 'retry-after': 'Sun, 22 Nov 1996 10:00:05 GMT' }, 1],
+  [{ 'retry-after': 'soon' }, undefined],
+  [{ 'retry-after-ms': '20', 'retry-after': '7' }, 20],
+  [{}, undefined],
+])('reads %j as a wait of %s ms', (headers, expected) => {
+  expect(waitOf(headers)).toBe(expected);
 });

@@ -133,11 +133,15 @@ export function retryAfterMs(headers: Headers, now = Date.now()): number | undef
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(1, wait), LONGEST_RETRY_AFTER_MS);
 }
 
-/** A failed attempt, as p-retry reports it. `waitMs` is the wait that the server asked for. */
+/** A failed attempt, as p-retry reports it. */
 interface FailedAttempt {
   readonly error: Error & { readonly waitMs?: number | undefined };
   readonly retriesLeft: number;
 }
+
+/** The error of an attempt that was refused, with the wait that the server asks for, for `askedWait`. */
+export const withAskedWait = <E extends Error>(error: E, { headers }: Pick<WebAnswer, 'headers'>): E =>
+  Object.assign(error, { waitMs: retryAfterMs(headers) });
 
 /** Waits as long as the server asked, before the next attempt; for `onFailedAttempt` of p-retry. */
 export async function askedWait({ error, retriesLeft }: FailedAttempt, signal?: AbortSignal): Promise<void> {

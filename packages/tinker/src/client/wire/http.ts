@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { AnswerError, reasonOf } from '@drmas/engine/errors';
 import type { Secret } from '@drmas/engine/host';
-import { askedWait, retryAfterMs, type WebAnswer, webRequest } from '@drmas/engine/platform';
+import { askedWait, type WebAnswer, webRequest, withAskedWait } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';
@@ -73,11 +73,7 @@ export class Http {
     const response = await this.#send(path, this.#sent(body), leftMs);
     const text = response.text();
     const answer = parse(text);
-    if (!response.ok) {
-      const failure = failureOf(path, response.status, answer ?? text);
-      failure.waitMs = retryAfterMs(response.headers);
-      throw failure;
-    }
+    if (!response.ok) throw withAskedWait(failureOf(path, response.status, answer ?? text), response);
     if (answer === undefined)
       throw new TinkerError('malformed', `${path}: expected JSON, got ${JSON.stringify(text.slice(0, 60))}`);
     return answer;

@@ -27,7 +27,7 @@ export class TinkerError extends BackendError {
   readonly status: number;
   readonly shape: ErrorShape | undefined;
   /** The milliseconds that the server asks to wait before a retry. */
-  waitMs: number | undefined;
+  readonly waitMs?: number | undefined;
 
   constructor(kind: FailureKind, message: string, about: { status?: number; shape?: ErrorShape } = {}) {
     super(message);
