@@ -2,7 +2,6 @@ import { dirname, join } from 'node:path';
 import { ArgumentError } from '@drmas/engine/errors';
 import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { RECIPE } from '../../method/store.js';
-import type { CommandContext } from '../command-context.js';
 import { argument, defineCommand, severalArguments } from '../define-command.js';
 import {
   allowEndpoint,
@@ -17,10 +16,9 @@ import {
   withDevice,
   withModel,
 } from '../flags.js';
-import { type AblationFlags, type AblationView, reportAblation } from '../report-ablation.js';
+import { type AblationFlags, reportAblation } from '../report-ablation.js';
 import { ComparisonReporter } from '../reporter/comparison/comparison-reporter.js';
 import { screenOf } from '../reporter/screen.js';
-import { nextCommands } from '../reporter/text-layout.js';
 
 /** The default comparison: rewards normalised for each agent, and over all agents. */
 const ESTIMATORS = 'advantage.type=drmas,grpo';
@@ -60,7 +58,7 @@ export const compare = defineCommand({
       { command: 'compare', type: 'comparison', completed },
       source,
       { ...withModel(withDevice(flags)), ...(seed === undefined ? {} : { firstSeed: seed }) },
-      viewOf(context),
+      new ComparisonReporter(screenOf(context.stdout, context.environment)),
     );
   },
 });
@@ -88,19 +86,4 @@ async function refuseRuns(sources: readonly [string, ...string[]]): Promise<void
 function completed({ vary, ...flags }: AblationFlags): AblationFlags {
   const compared = vary.length === 0 ? { vary: [ESTIMATORS], baseline: 'grpo' } : { vary };
   return { ...flags, ...compared, seeds: 1 };
-}
-
-function viewOf({ stdout, environment }: CommandContext): AblationView {
-  const reporter = new ComparisonReporter(screenOf(stdout, environment));
-  return {
-    notify: (message) => reporter.notify(message),
-    onStart: (plan) => reporter.start(plan),
-    onBegin: (run, before) => reporter.begin(run, before),
-    onEvent: (run, event) => reporter.event(run, event),
-    onProgress: (run, progress) => reporter.progress(run, progress),
-    onEnd: (run) => reporter.end(run),
-    finish: (result, directory) =>
-      reporter.finish(result, nextCommands(['ablate', directory, '--seeds', '6'], ['report', directory])),
-    interrupted: (next) => reporter.interrupted(next),
-  };
 }

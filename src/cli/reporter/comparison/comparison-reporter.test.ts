@@ -67,12 +67,12 @@ describe('ComparisonReporter', () => {
     const { written, lines } = await onTerminal(49, async (reporter) => {
       await compared({
         run,
-        onStart: (plan) => reporter.start(plan),
-        onBegin: (...args) => reporter.begin(...args),
-        onEvent: (...args) => reporter.event(...args),
-        onEnd: (ended) => reporter.end(ended),
+        onStart: (plan) => reporter.onStart(plan),
+        onBegin: (...args) => reporter.onBegin(...args),
+        onEvent: (...args) => reporter.onEvent(...args),
+        onEnd: (ended) => reporter.onEnd(ended),
       });
-      reporter.finish(result, []);
+      reporter.finish(result, run);
     });
     for (const sign of ['\u001b', '·']) expect(written).not.toContain(sign);
     expect(Math.max(...lines.filter((line) => !line.includes(root)).map((line) => line.length))).toBeLessThanOrEqual(
@@ -101,17 +101,17 @@ describe('ComparisonReporter', () => {
     });
     const { lines, written } = await onTerminal(80, (reporter) => {
       if (plan === undefined) throw new Error('expected a plan');
-      reporter.start(plan);
+      reporter.onStart(plan);
       const [first, second] = plan.runs;
       if (first === undefined || second === undefined) throw new Error('expected two runs');
-      for (const planned of [first, second]) reporter.begin(planned, []);
+      for (const planned of [first, second]) reporter.onBegin(planned, []);
       const warning = (agent: string): RunEvent =>
         stamped({ type: 'warning', code: 'health', message: `${agent} repeats itself`, agent });
-      reporter.event(first, stamped(warmup(50)));
-      reporter.event(first, stamped(step(1)));
-      for (const agent of ['solver', 'solver', 'verifier']) reporter.event(first, warning(agent));
-      reporter.event(second, warning('solver'));
-      reporter.event(second, stamped(step(2)));
+      reporter.onEvent(first, stamped(warmup(50)));
+      reporter.onEvent(first, stamped(step(1)));
+      for (const agent of ['solver', 'solver', 'verifier']) reporter.onEvent(first, warning(agent));
+      reporter.onEvent(second, warning('solver'));
+      reporter.onEvent(second, stamped(step(2)));
       reporter.interrupted('go on');
     });
     expect(lines.filter((line) => line.startsWith('warning'))).toEqual([

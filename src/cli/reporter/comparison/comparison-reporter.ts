@@ -3,11 +3,12 @@ import type { PlayProgress } from '@drmas/engine/host';
 import { isScored } from '@drmas/engine/nouns';
 import type { RunSummary } from '../../../runs/analysis.js';
 import type { AblationPlan, AblationResult, PlannedRun } from '../../../runs/studies.js';
+import type { AblationView } from '../../report-ablation.js';
 import { endedLine, successLines } from '../ablation-printer.js';
 import { emptyHistory, type RunHistory, remember, secondsLeft, warmupLine } from '../progress-printer.js';
 import { type Screen, StatusLines, tone } from '../screen.js';
 import { labelled } from '../start-printer.js';
-import { duration, fixed, nearPath, type Part, percent, shortened, wrap } from '../text-layout.js';
+import { duration, fixed, nearPath, nextCommands, type Part, percent, shortened, wrap } from '../text-layout.js';
 import { comparisonLines } from './comparison-printer.js';
 
 type AblationRun = AblationPlan['runs'][number];
@@ -16,7 +17,7 @@ type AblationRun = AblationPlan['runs'][number];
  * Prints the progress of compared runs side by side: a row for each evaluation that all runs of a pair have, and below
  * it the progress of each run.
  */
-export class ComparisonReporter {
+export class ComparisonReporter implements AblationView {
   readonly #screen: Screen;
   readonly #lines: StatusLines;
   #runs: readonly AblationRun[] = [];
@@ -31,7 +32,7 @@ export class ComparisonReporter {
     this.#lines = new StatusLines(screen);
   }
 
-  start({ runs, parallel, directory }: AblationPlan): void {
+  onStart({ runs, parallel, directory }: AblationPlan): void {
     this.#runs = runs;
     const [first] = runs;
     if (first === undefined) return;
@@ -49,12 +50,12 @@ export class ComparisonReporter {
     this.#lines.say(...labelled(rows, this.#screen.width), '');
   }
 
-  begin({ name }: PlannedRun, before: readonly RunEvent[]): void {
+  onBegin({ name }: PlannedRun, before: readonly RunEvent[]): void {
     this.#going.set(name, before.reduce(remember, emptyHistory));
     for (const event of before) this.#note(name, event);
   }
 
-  event({ name, variant }: PlannedRun, event: RunEvent): void {
+  onEvent({ name, variant }: PlannedRun, event: RunEvent): void {
     this.#going.set(name, remember(this.#going.get(name) ?? emptyHistory, event));
     const { width } = this.#screen;
     if (event.type === 'warning') this.#warn(variant, event);
@@ -68,12 +69,12 @@ export class ComparisonReporter {
   }
 
   /** Shows how many episodes of a step have ended. Only on a terminal, and not for every episode. */
-  progress({ name }: PlannedRun, progress: PlayProgress): void {
+  onProgress({ name }: PlannedRun, progress: PlayProgress): void {
     this.#playing.set(name, progress);
     if (progress.phase === 'training') this.#lines.passing(() => this.#statusLine());
   }
 
-  end(run: RunSummary): void {
+  onEnd(run: RunSummary): void {
     this.#going.delete(run.name);
     if (run.status === 'failed') this.notify(endedLine(run));
     else for (const { step, score } of run.curve.evaluations) this.#score(run.name, step, score);
@@ -84,10 +85,11 @@ export class ComparisonReporter {
     this.#lines.say(...wrap(message, this.#screen.width));
   }
 
-  finish(result: AblationResult, next: readonly string[]): void {
+  finish(result: AblationResult, directory: string): void {
     const { width } = this.#screen;
     const saysSuccess = this.#runs[0]?.recipe.team.success !== undefined;
     const lines = [...comparisonLines(result, width), ...successLines(result, saysSuccess, width)];
+    const next = nextCommands(['ablate', directory, '--seeds', '6'], ['report', directory]);
     this.#lines.say('', ...lines, '', ...next);
   }
 
