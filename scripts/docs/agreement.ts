@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path';
 import ts from 'typescript';
-import { members, type Node, typeOf } from './json-schema.js';
+import { member, type Node } from './json-schema.js';
 import { root } from './pages.js';
-import { frozenNode, modelNode, settingsNode } from './settings-page.js';
+import { modelNode, settingsNode } from './settings-page.js';
 
 interface Documented {
   readonly file: string;
@@ -14,16 +14,9 @@ interface Documented {
   readonly node: Node;
 }
 
-function member(node: Node, type: string): Node {
-  const one = members(node).find((each) => typeOf(each) === type);
-  if (one === undefined) throw new Error(`no member of the union has type '${type}'`);
-  return one;
-}
-
 function documented(): Documented[] {
-  const settings = settingsNode();
   return [
-    { file: 'src/method/recipe/define.ts', type: 'RecipeInput', node: settings },
+    { file: 'src/method/recipe/define.ts', type: 'RecipeInput', node: settingsNode() },
     {
       file: 'packages/engine/src/model/model-spec.ts',
       type: 'TinyDecoderInput',
@@ -35,21 +28,6 @@ function documented(): Documented[] {
       node: member(modelNode(), 'checkpoint'),
     },
     { file: 'packages/engine/src/model/model-spec.ts', type: 'LoraInput', node: member(modelNode(), 'lora') },
-    {
-      file: 'packages/engine/src/endpoint/endpoint-spec.ts',
-      type: 'EndpointOptions',
-      node: member(frozenNode(), 'endpoint'),
-    },
-    {
-      file: 'packages/tinker/src/client/tinker-spec.ts',
-      type: 'TinkerInput',
-      node: member(settings.properties?.backend ?? {}, 'tinker'),
-    },
-    {
-      file: 'packages/engine/src/samplers/sampler-spec.ts',
-      type: 'SamplerInput',
-      node: settings.properties?.sampler ?? {},
-    },
   ];
 }
 

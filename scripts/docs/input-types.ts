@@ -3,9 +3,9 @@
  * git does not keep the files: `npm run build` and `npm run check` write them first, and programs that only run need no
  * types.
  */
-import { defaultText, members, type Node } from './json-schema.js';
+import { defaultText, member, members, type Node } from './json-schema.js';
 import type { GeneratedFile } from './pages.js';
-import { sectionNode, taskNodes } from './settings-page.js';
+import { frozenNode, sectionNode, settingsNode, taskNodes } from './settings-page.js';
 
 interface Shape {
   /**
@@ -106,10 +106,48 @@ import type { FileRow } from './files/row-fields.js';
   ],
 });
 
+/** The settings of a server, in a file of their own beside their schema. */
+const serverTypes = (path: string, name: string, sentence: string, node: Node, shape: Shape = {}): TypeFile => ({
+  path,
+  head: `// \`npm run docs -- types\` writes this type from the schema beside it.\n`,
+  types: [[name, described(node, sentence), shape]],
+});
+
+/** An endpoint's type is not among the options of `frozen`. */
+function endpointNode(): Node {
+  const node = member(frozenNode(), 'endpoint');
+  const { type: _, ...properties } = node.properties ?? {};
+  return { ...node, properties };
+}
+
 const described = (node: Node, description: string): Node => ({ ...node, description });
 
 export function inputTypes(): GeneratedFile[] {
-  return [recipeTypes(), taskTypes()].map(({ path, head, types }) => {
+  const { backend = {}, sampler = {} } = settingsNode().properties ?? {};
+  const files = [
+    recipeTypes(),
+    taskTypes(),
+    serverTypes(
+      'packages/engine/src/endpoint/endpoint-options.ts',
+      'EndpointOptions',
+      "An endpoint as a recipe's author writes it. Only `url` and `model` are required.",
+      endpointNode(),
+      { declared: { body: "Readonly<Record<string, import('zod').core.util.JSONType>>" } },
+    ),
+    serverTypes(
+      'packages/engine/src/samplers/sampler-input.ts',
+      'SamplerInput',
+      "An engine as a recipe's author writes it. Only `url` is required.",
+      sampler,
+    ),
+    serverTypes(
+      'packages/tinker/src/client/tinker-input.ts',
+      'TinkerInput',
+      'The settings of a server as a recipe has them: all but the URL have a default.',
+      member(backend, 'tinker'),
+    ),
+  ];
+  return files.map(({ path, head, types }) => {
     const sources = types.map(([name, node, shape = {}]) => {
       const comment = node.description === undefined ? '' : documented({ description: node.description });
       return members(node).length > 1

@@ -37,6 +37,13 @@ export function typeOf(node: Node): string | undefined {
   return typeof type === 'string' ? type : undefined;
 }
 
+/** The member of a union with this `type`. */
+export function member(node: Node, type: string): Node {
+  const one = members(node).find((each) => typeOf(each) === type);
+  if (one === undefined) throw new Error(`no member of the union has type '${type}'`);
+  return one;
+}
+
 /** Whether `type` distinguishes the members of a union. */
 export const isUnionByType = (node: Node) =>
   members(node).length > 1 && members(node).every((member) => typeOf(member));

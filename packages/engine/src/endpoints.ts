@@ -15,7 +15,8 @@ export {
   type SequenceLimits,
 } from './backends/answered-tokens.js';
 export { serverKey } from './backends/server-access.js';
-export { type EndpointOptions, type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
+export type { EndpointOptions } from './endpoint/endpoint-options.js';
+export { type EndpointSpec, endpointSchema } from './endpoint/endpoint-spec.js';
 export {
   type CompleteText,
   type TextModelOptions,
@@ -23,9 +24,9 @@ export {
   type TextReply,
   textModelSchema,
 } from './endpoint/text-model.js';
+export type { SamplerInput } from './samplers/sampler-input.js';
 export {
   SAMPLER_KEY,
-  type SamplerInput,
   type SamplerSpec,
   samplerSchema,
   sglang,

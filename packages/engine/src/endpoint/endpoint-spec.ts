@@ -48,29 +48,3 @@ export const endpointSchema = z.strictObject({
 });
 
 export type EndpointSpec = z.output<typeof endpointSchema>;
-
-/** An endpoint as a recipe's author writes it. Only `url` and `model` are required. */
-export interface EndpointOptions {
-  /** The URL up to and with the version, such as `http://127.0.0.1:8000/v1`. */
-  readonly url: string;
-  /** The server's name of the model. */
-  readonly model: string;
-  /**
-   * The key for the server. Default: OPENAI_API_KEY of the environment. `''` sends none. It is never written to a
-   * file, so `--set` refuses it.
-   */
-  readonly apiKey?: string | undefined;
-  /** Milliseconds that one attempt may take. */
-  readonly timeoutMs?: number | undefined;
-  /**
-   * Retries of a request that found no server, timed out, or got status 408, 409, 429 or 5xx. It obeys `Retry-After`,
-   * up to 120 s.
-   */
-  readonly retries?: number | undefined;
-  /** The most requests at the same time, for all agents with this endpoint together. Further ones wait. */
-  readonly concurrency?: number | undefined;
-  /** The price of a million tokens, in your currency. With a price, evaluations and steps report the cost. */
-  readonly price?: { readonly read?: number | undefined; readonly write?: number | undefined } | undefined;
-  /** Additional fields of all requests, such as `{ reasoning_effort: 'low' }`. Null removes a usual field. */
-  readonly body?: Readonly<Record<string, z.core.util.JSONType>> | undefined;
-}

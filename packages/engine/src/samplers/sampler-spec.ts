@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { serverKey } from '../backends/server-access.js';
 import { serverUrl } from '../requests.js';
+import type { SamplerInput } from './sampler-input.js';
 
 const count = z.int().min(1);
 
@@ -28,28 +29,6 @@ export type SamplerSpec = z.output<typeof samplerSchema>;
 
 /** The environment variable that holds a key which no recipe.json may keep. */
 export const SAMPLER_KEY = 'SAMPLER_API_KEY';
-
-/** An engine as a recipe's author writes it. Only `url` is required. */
-export interface SamplerInput {
-  /** The kind of server. */
-  readonly type: SamplerSpec['type'];
-  /** The URL of the engine, such as `http://127.0.0.1:8000`. */
-  readonly url: string;
-  /**
-   * The key for the engine. Default: SAMPLER_API_KEY of the environment. It is never written to recipe.json, events or
-   * messages, and `--set` refuses it.
-   */
-  readonly apiKey?: string | undefined;
-  /** The engine's name of the model, if it differs from the recipe's name. */
-  readonly model?: string | undefined;
-  /**
-   * A folder that the engine can read under the same path. The weights for the engine are written there. Default: a
-   * temporary folder of this machine.
-   */
-  readonly folder?: string | undefined;
-  /** The most requests in flight. */
-  readonly concurrency?: number | undefined;
-}
 
 /**
  * Samples on a vLLM server, while the backend trains: adapters go there after each update. Start it with

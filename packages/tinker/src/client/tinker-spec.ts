@@ -1,7 +1,8 @@
 import { serverKey } from '@drmas/engine/endpoints';
 import { serverUrl } from '@drmas/engine/requests';
 import { z } from 'zod';
-import { PROFILE_NAMES, type ProfileName } from './server-profile.js';
+import { PROFILE_NAMES } from './server-profile.js';
+import type { TinkerInput } from './tinker-input.js';
 
 const count = z.int().min(1);
 
@@ -38,36 +39,6 @@ export const tinkerSchema = z.strictObject({
 
 /** A server that speaks the Tinker protocol: the hosted service, SkyRL on your own cluster, and others. */
 export type TinkerSpec = z.output<typeof tinkerSchema>;
-
-/** The settings of a server as a recipe has them: all but the URL have a default. */
-export interface TinkerInput {
-  readonly type: 'tinker';
-  /** The URL of the server, such as `http://127.0.0.1:8000`. */
-  readonly url: string;
-  /**
-   * The key for the server. Default: TINKER_API_KEY of the environment. It is never written to recipe.json, events or
-   * messages, and `--set` refuses it.
-   */
-  readonly apiKey?: string | undefined;
-  /**
-   * The server's behaviour: `auto` measures it at the start, the name of a known server selects its known behaviour.
-   */
-  readonly profile?: 'auto' | ProfileName | undefined;
-  /** The server's names of models by their path in the recipe, if the two differ. */
-  readonly models?: Readonly<Record<string, string>> | undefined;
-  /** The most sampling requests in flight. */
-  readonly concurrency?: number | undefined;
-  /**
-   * The number of updates between two savings of weights and optimiser on the server. A lost model is made again from
-   * the last saving.
-   */
-  readonly saveEvery?: number | undefined;
-  /**
-   * Seconds after which a request without an answer, or a missing result, counts as failed: the time of all retries
-   * together.
-   */
-  readonly deadlineSeconds?: number | undefined;
-}
 
 /**
  * Trains and samples on a server that speaks the Tinker protocol: `backend: tinker({ url: 'http://127.0.0.1:8000' })`.
