@@ -5,7 +5,7 @@
  */
 import { defaultText, member, members, type Node } from './json-schema.js';
 import type { GeneratedFile } from './pages.js';
-import { frozenNode, sectionNode, settingsNode, taskNodes } from './settings-page.js';
+import { frozenNode, modelNode, sectionNode, settingsNode, taskNodes } from './settings-page.js';
 
 interface Shape {
   /**
@@ -106,6 +106,35 @@ import type { FileRow } from './files/row-fields.js';
   ],
 });
 
+const modelTypes = (): TypeFile => {
+  const typeOf = (type: string, sentence: string) => described(member(modelNode(), type), sentence);
+  return {
+    path: 'packages/engine/src/model/model-input.ts',
+    head: `/** The models of recipes as a user writes them. \`npm run docs -- types\` writes them from model-schema.ts. */
+import type { TemplateVariables } from './tokenizers/named-templates.js';
+import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
+`,
+    types: [
+      [
+        'TinyDecoderInput',
+        typeOf('tiny-decoder', 'A tiny decoder in a recipe: `kvHeads` defaults to `heads`, `ropeBase` to 10000.'),
+        { declared: { tokenizer: 'SymbolsSpec | BytesSpec' } },
+      ],
+      [
+        'CheckpointSpec',
+        typeOf('checkpoint', 'A model on disk, in the Hugging Face layout or in a GGUF file, or on a hub.'),
+        { declared: { variables: 'TemplateVariables' } },
+      ],
+      [
+        'LoraInput',
+        typeOf('lora', 'An adapter in a recipe, with either `rank` or `from`.'),
+        { declared: { base: 'TinyDecoderInput | CheckpointSpec' } },
+      ],
+      ['ChoiceTableInput', typeOf('choice-table', 'A table of choices in a recipe.')],
+    ],
+  };
+};
+
 /** The settings of a server, in a file of their own beside their schema. */
 const serverTypes = (path: string, name: string, sentence: string, node: Node, shape: Shape = {}): TypeFile => ({
   path,
@@ -127,6 +156,7 @@ export function inputTypes(): GeneratedFile[] {
   const files = [
     recipeTypes(),
     taskTypes(),
+    modelTypes(),
     serverTypes(
       'packages/engine/src/endpoint/endpoint-options.ts',
       'EndpointOptions',

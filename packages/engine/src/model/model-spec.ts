@@ -1,54 +1,14 @@
 /** A policy's model in a recipe: plain data, so that it can be written to recipe.json and overridden leaf by leaf. */
 
-import { type AdapterSettings, PROJECTIONS, type ProjectionName } from '../contract/architecture.js';
-import type { TemplateVariables } from './tokenizers/named-templates.js';
-import type { BytesSpec, SymbolsSpec } from './tokenizers/tokenizer-spec.js';
+import { type AdapterSettings, PROJECTIONS } from '../contract/architecture.js';
+import type { CheckpointSpec, ChoiceTableInput, LoraInput, TinyDecoderInput } from './model-input.js';
+
+export type { CheckpointSpec, ChoiceTableInput, LoraInput, TinyDecoderInput };
 
 /** A decoder trained from scratch: its first weights are random, so its recipe needs a warm start. */
-export interface TinyDecoderSpec {
-  readonly type: 'tiny-decoder';
-  /** The width of the residual stream, a multiple of 2 x `heads`. */
-  readonly width: number;
-  /** The number of layers. */
-  readonly layers: number;
-  /** The number of query heads. */
-  readonly heads: number;
-  /** The number of key/value heads, which divides `heads`. Default: `heads`. */
+export interface TinyDecoderSpec extends TinyDecoderInput {
   readonly kvHeads: number;
-  /** The hidden width of the SwiGLU block. */
-  readonly feedForward: number;
-  /** The longest prompt and response together, in tokens. */
-  readonly context: number;
-  /** The base of the rotary angles. Default: 10000. */
   readonly ropeBase: number;
-  /**
-   * The standard deviation of the first embedding. Default: width^-1/2. The final norm makes up for it, so first logits
-   * have variance 1.
-   */
-  readonly embeddingDeviation?: number | undefined;
-  /** The tokenizer: UTF-8 bytes (`bytes`), or a fixed vocabulary of strings (`symbols`). */
-  readonly tokenizer: SymbolsSpec | BytesSpec;
-}
-
-/** A model on disk, in the Hugging Face layout or in a GGUF file, or on a hub. */
-export interface CheckpointSpec {
-  readonly type: 'checkpoint';
-  /**
-   * A directory, a GGUF file, a model's name in Ollama or LM Studio, or `org/name[@revision]` on the hub. The first of
-   * these that exists wins. A path that begins with `./` or `../` is relative to the recipe's file; any other relative
-   * path starts at the working directory.
-   */
-  readonly path: string;
-  /**
-   * The chat template, for a base model that has none, or in place of the model's own: the text of a Jinja template, or
-   * the name of one: `plain` (suits every model), `chatml`, `llama3`.
-   */
-  readonly chatTemplate?: string | undefined;
-  /**
-   * Values of the chat template's variables, such as `{ enable_thinking: false }` for Qwen3. Text values have no
-   * quotes, backslashes, braces and percent signs.
-   */
-  readonly variables?: TemplateVariables | undefined;
 }
 
 /** A whole model. */
@@ -63,13 +23,8 @@ export type LoraSpec = { readonly type: 'lora'; readonly base: WholeModelSpec } 
 );
 
 /** A table of logits over named choices, which a policy has in place of a language model. */
-export interface ChoiceTableSpec {
-  readonly type: 'choice-table';
-  /** The names of the choices: at least two, all different. */
-  readonly choices: readonly string[];
-  /** The questions, each with a row of logits. */
+export interface ChoiceTableSpec extends ChoiceTableInput {
   readonly features: readonly string[];
-  /** The number of choices in a response. In longer ones each depends on the choice before it. */
   readonly length: number;
 }
 
@@ -79,25 +34,13 @@ export type OtherModelInput = ChoiceTableInput;
 
 export type ModelSpec = WholeModelSpec | LoraSpec | ChoiceTableSpec;
 
-/** A tiny decoder in a recipe: `kvHeads` defaults to `heads`, `ropeBase` to 10000. */
-export type TinyDecoderInput = Omit<TinyDecoderSpec, 'kvHeads' | 'ropeBase'> & {
-  /** The number of key/value heads, which divides `heads`. Default: `heads`. */
-  readonly kvHeads?: number | undefined;
-  /** The base of the rotary angles. Default: 10000. */
-  readonly ropeBase?: number | undefined;
-};
-
 /** A whole model as it is written. */
 export type WholeModelInput = TinyDecoderInput | CheckpointSpec;
 
 /** The settings of a fresh adapter. */
-export interface LoraOptions {
+export interface LoraOptions extends Pick<LoraInput, 'alpha' | 'targets'> {
   /** The columns of A and rows of B. An adapter has this, or `from`. */
   readonly rank: number;
-  /** The adapter's share is scaled by alpha / rank. Default: `rank`. */
-  readonly alpha?: number | undefined;
-  /** The projections that are adapted. Default: all of them. */
-  readonly targets?: readonly ProjectionName[] | undefined;
 }
 
 /** A saved adapter. */
@@ -107,31 +50,6 @@ export interface SavedAdapter {
    * has its own rank, alpha and targets.
    */
   readonly from: string;
-}
-
-/** An adapter in a recipe, with either `rank` or `from`. */
-export interface LoraInput extends Omit<LoraOptions, 'rank'> {
-  readonly type: 'lora';
-  /** The whole model, which is not trained. */
-  readonly base: WholeModelInput;
-  /** The columns of A and rows of B. An adapter has this, or `from`. */
-  readonly rank?: number | undefined;
-  /**
-   * The directory of a saved adapter in PEFT's layout: from a run's checkpoint, an export or `peft`. The saved adapter
-   * has its own rank, alpha and targets.
-   */
-  readonly from?: string | undefined;
-}
-
-/** A table of choices in a recipe. */
-export interface ChoiceTableInput {
-  readonly type: 'choice-table';
-  /** The names of the choices: at least two, all different. */
-  readonly choices: readonly string[];
-  /** The questions, each with a row of logits. Default: one row for any question. */
-  readonly features?: readonly string[] | undefined;
-  /** The number of choices in a response. Default: 1. In longer ones each depends on the choice before it. */
-  readonly length?: number | undefined;
 }
 
 /** A model as it is written: a whole one, an adapter or a table of choices. */
