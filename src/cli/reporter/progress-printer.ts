@@ -22,18 +22,16 @@ import { duration, fixed, type Part, packed, percent, short, shortened, signific
 /** The line of a warm start. @param before The step of the policy's last event, 0 for none */
 export function warmupLine(event: Warmup, before: number, width: number): string {
   const left = (event.seconds / Math.max(1, event.step - before)) * (event.steps - event.step);
-  const heldOut =
-    event.heldOutLoss === undefined ? [] : [{ text: `held out ${significant(event.heldOutLoss)}`, rank: 3 }];
   return shortened(
     [
       { text: 'warm start', rank: 0 },
       { text: event.policy, rank: 5 },
       { text: `${event.step}/${event.steps}`, rank: 0 },
       { text: `loss ${significant(event.loss)}`, rank: 1 },
-      ...heldOut,
+      { text: event.heldOutLoss === undefined ? '' : `held out ${significant(event.heldOutLoss)}`, rank: 3 },
       { text: `${short(event.tokens / Math.max(1e-9, event.seconds))} tokens/s`, rank: 4 },
       { text: event.step < event.steps ? `at most ${duration(left)} left` : '', rank: 2 },
-    ].filter((part) => part.text !== ''),
+    ],
     width,
   );
 }
@@ -84,13 +82,12 @@ export function stepLines(
     { text: duration(event.seconds), rank: 5 },
     { text: event.step < steps ? `${duration(left)} left` : '', rank: 3 },
   ];
-  const nonEmpty = (parts: readonly Part[]): readonly Part[] => parts.filter(({ text }) => text !== '');
   // If all else is shortened, the agents stay: no agent is left out for the sake of a count of failures.
-  const counted = nonEmpty(rest).filter(({ rank }) => rank < 2);
-  const brief = [...nonEmpty(head), ...ofAgents, ...counted].map(({ brief, text }) => brief ?? text).join('  ');
-  if (brief.length <= width) return [shortened(nonEmpty([...head, ...ofAgents, ...rest]), width)];
+  const needed = [...head, ...ofAgents, ...rest.filter(({ rank }) => rank < 2)].filter(({ text }) => text !== '');
+  const brief = needed.map(({ brief, text }: Part) => brief ?? text).join('  ');
+  if (brief.length <= width) return [shortened([...head, ...ofAgents, ...rest], width)];
   return [
-    shortened(nonEmpty([...head, ...rest]), width),
+    shortened([...head, ...rest], width),
     ...packed(
       ofAgents.map(({ text, brief }) => (text.length > width - 2 ? brief : text)),
       width - 2,
@@ -140,7 +137,7 @@ export function playLine(
       { text: `${done} of ${episodes} episodes`, rank: 0 },
       { text: failed > 0 ? `failed ${failed}` : '', rank: 1 },
       ...last,
-    ].filter((part) => part.text !== ''),
+    ],
     width,
   );
 }
@@ -154,8 +151,8 @@ export function spikeLine(event: Spike, width: number): string {
       : `  ! ${event.type}: ${who} ${significant(event.gradientNorm)}, ${significant(event.gradientNorm / event.median)} x the median`;
   const parts = [
     { text: what, rank: 0 },
-    ...(event.gradientNorm === null ? [] : [{ text: answer, rank: 1 }]),
-    ...event.episodes.slice(0, 1).map((text) => ({ text, rank: 2 })),
+    { text: event.gradientNorm === null ? '' : answer, rank: 1 },
+    { text: event.episodes[0] ?? '', rank: 2 },
   ];
   return shortened(parts, width);
 }
@@ -177,13 +174,9 @@ export function evaluationLine(event: EvaluationEvent, width: number, headline: 
     [
       { text: `evaluation at step ${event.step}`, rank: 0 },
       ...(isScored(event) ? headlineParts(event) : []),
-      ...(event.unscored === undefined ? [] : [{ text: scoredText(event), rank: 1 }]),
-      ...(isScored(event)
-        ? [
-            { text: `pass@${samples} ${percent(event.passAtK)}`, rank: 2 },
-            { text: `maj@${samples} ${percent(event.majorityAtK)}`, rank: 3 },
-          ]
-        : []),
+      { text: event.unscored === undefined ? '' : scoredText(event), rank: 1 },
+      { text: isScored(event) ? `pass@${samples} ${percent(event.passAtK)}` : '', rank: 2 },
+      { text: isScored(event) ? `maj@${samples} ${percent(event.majorityAtK)}` : '', rank: 3 },
       { text: `${event.tasks} tasks x ${samples}`, rank: 4 },
       { text: duration(event.seconds), rank: 5 },
     ],

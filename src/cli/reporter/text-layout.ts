@@ -57,11 +57,11 @@ export interface Part {
 }
 
 /**
- * Joins the parts with two spaces. If the line would be too long, it shortens and then leaves out the least important
- * parts. Parts of one rank are shortened together before one of them is left out.
+ * Joins the parts that have a text with two spaces. If the line would be too long, it shortens and then leaves out the
+ * least important parts. Parts of one rank are shortened together before one of them is left out.
  */
 export function shortened(parts: readonly Part[], width: number): string {
-  const kept = [...parts];
+  const kept = parts.filter(({ text }) => text !== '');
   const line = () => kept.map((part) => part.text).join('  ');
   while (kept.length > 1 && line().length > width) {
     const worst = Math.max(...kept.map((part) => part.rank));
