@@ -71,10 +71,14 @@ function hardwareRows({ hardware, backends }: RunStarted): string[][] {
 export const rowsOf = (label: string, texts: readonly string[]): string[][] =>
   texts.map((text, i) => [i === 0 ? label : '', text]);
 
-/** Lines of a label and a text each. A row without a label continues the row above. */
-export function labelled(rows: readonly (readonly string[])[], width: number): string[] {
-  const indent = Math.max(...rows.map((row) => row[0]?.length ?? 0)) + 2;
-  return rows.flatMap(([label = '', text = '']) =>
+/** A label and a text. A row without a label continues the row above; false is no row. */
+export type LabelledRow = readonly string[] | false;
+
+/** Lines of a label and a text each. */
+export function labelled(rows: readonly LabelledRow[], width: number): string[] {
+  const shown = rows.filter((row) => row !== false);
+  const indent = Math.max(...shown.map((row) => row[0]?.length ?? 0)) + 2;
+  return shown.flatMap(([label = '', text = '']) =>
     wrap(text, Math.max(20, width - indent)).map(
       (line, index) => `${(index === 0 ? label : '').padEnd(indent)}${line}`,
     ),

@@ -4,7 +4,7 @@ import { commandText } from '@drmas/engine/platform';
 import { taskWords } from '../../../runs/analysis.js';
 import type { AgentQuestion, Demonstrated, DemonstratedTask, DemonstrationRequest } from '../../../runs/studies.js';
 import { type Screen, tone } from '../screen.js';
-import { labelled } from '../start-printer.js';
+import { type LabelledRow, labelled } from '../start-printer.js';
 import { grouped, nearPath, visible, wrap } from '../text-layout.js';
 
 export function requestLines(request: DemonstrationRequest, width: number): string[] {
@@ -66,26 +66,22 @@ export function demonstratedLines(
   const { read, written, stopped } = result;
   const ofAgents = Object.entries(agents).map(([agent, count]) => `${agent} ${grouped(count)}`);
   const others = [
-    ...(below === 0 ? [] : [`${grouped(below)} below the score`]),
-    ...(failed === 0 ? [] : [`${grouped(failed)} failed`]),
-    ...(leftOut === 0 ? [] : [`${grouped(leftOut)} tasks left out`]),
-  ];
+    below > 0 && `${grouped(below)} below the score`,
+    failed > 0 && `${grouped(failed)} failed`,
+    leftOut > 0 && `${grouped(leftOut)} tasks left out`,
+  ].filter((text) => text !== false);
   const low = scores === undefined || scores.low === scores.high ? undefined : scores;
-  const rows = [
+  const rows: LabelledRow[] = [
     ['episodes', `${grouped(episodes)}, ${grouped(kept)} kept${others.length === 0 ? '' : `; ${others.join(', ')}`}`],
-    ...(scores === undefined
-      ? []
-      : [
-          [
-            'score',
-            `mean ${number(scores.mean)}${low === undefined ? '' : `, ${number(low.low)} to ${number(low.high)}`}`,
-          ],
-        ]),
-    ...(failure === undefined ? [] : [['failure', failure.split('\n')[0] ?? '']]),
-    ...(read + written === 0 ? [] : [['tokens', `${grouped(read)} read, ${grouped(written)} written`]]),
+    scores !== undefined && [
+      'score',
+      `mean ${number(scores.mean)}${low === undefined ? '' : `, ${number(low.low)} to ${number(low.high)}`}`,
+    ],
+    failure !== undefined && ['failure', failure.split('\n')[0] ?? ''],
+    read + written > 0 && ['tokens', `${grouped(read)} read, ${grouped(written)} written`],
     ['wrote', `${grouped(demonstrations)} demonstrations (${ofAgents.join(', ')})`],
     ['file', file],
-    ...(stopped === undefined ? [] : [['stopped', stopped]]),
+    stopped !== undefined && ['stopped', stopped],
   ];
   const silent = Object.keys(agents).filter((agent) => agents[agent] === 0);
   return [

@@ -5,7 +5,7 @@ import type { StoredEpisode } from '../../../method/store.js';
 import type { ProbeReport, RunForecast, Tokens } from '../../../runs/studies.js';
 import { describeTask } from '../conversation-printer.js';
 import { expectedLines } from '../score-printer.js';
-import { labelled } from '../start-printer.js';
+import { type LabelledRow, labelled } from '../start-printer.js';
 import {
   bullet,
   byteText,
@@ -25,7 +25,7 @@ export function planLines(plan: RunForecast, width: number): string[] {
   const { played } = plan;
   const { episodes } = tokens;
   const trains = isTraining(plan);
-  const head = [
+  const head: LabelledRow[] = [
     ['recipe', `${recipe}, on ${backendText(plan)}`],
     [
       'episodes',
@@ -33,16 +33,12 @@ export function planLines(plan: RunForecast, width: number): string[] {
         ? `${grouped(episodes.training)} in ${grouped(steps)} steps, ${grouped(episodes.evaluation)} in evaluations`
         : `${grouped(episodes.evaluation)} in an evaluation`,
     ],
-    ...(trains ? [['tokens', tokensText(tokens.run)]] : []),
-    ...(tokens.warmStart > 0 ? [['', `${short(tokens.warmStart)} trained in the warm start, at most`]] : []),
-    ...(memory === undefined
-      ? []
-      : [
-          [
-            'memory',
-            `about ${byteText(memory.total)}: keys and values ${byteText(memory.cache)}${memory.bases > 0 ? `, shared bases ${byteText(memory.bases)}` : ''}, policies below`,
-          ],
-        ]),
+    trains && ['tokens', tokensText(tokens.run)],
+    tokens.warmStart > 0 && ['', `${short(tokens.warmStart)} trained in the warm start, at most`],
+    memory !== undefined && [
+      'memory',
+      `about ${byteText(memory.total)}: keys and values ${byteText(memory.cache)}${memory.bases > 0 ? `, shared bases ${byteText(memory.bases)}` : ''}, policies below`,
+    ],
     ...Object.entries(memoryByDevice).map(([device, { total, cache, bases }]) => [
       '',
       `${device}: ${byteText(total)}, of which keys and values ${byteText(cache)}, shared bases ${byteText(bases)}`,
@@ -77,18 +73,17 @@ export function planLines(plan: RunForecast, width: number): string[] {
 /** Whether the recipe trains an agent; one whose agents are all frozen is only evaluated. */
 const isTraining = ({ policies }: Pick<RunForecast, 'policies'>) => Object.keys(policies).length > 0;
 
-function timeRows(plan: RunForecast): string[][] {
+function timeRows(plan: RunForecast): LabelledRow[] {
   const { time, memory, memoryHeld, played } = plan;
   const warmStart = played?.projection.warmStart ?? 0;
   const aStep = time && isTraining(plan) ? `, ${duration(time.stepSeconds)} a step` : '';
   return [
-    ...(memoryHeld === undefined
-      ? []
-      : [[memory === undefined ? 'memory' : '', `${byteText(memoryHeld)} at most so far`]]),
-    ...(time === undefined
-      ? []
-      : [['the run', `about ${duration(time.seconds)} on this machine${aStep}, without loading and saving`]]),
-    ...(warmStart > 0 ? [['', `and the warm start, ${duration(warmStart)}, which is in the cache now`]] : []),
+    memoryHeld !== undefined && [memory === undefined ? 'memory' : '', `${byteText(memoryHeld)} at most so far`],
+    time !== undefined && [
+      'the run',
+      `about ${duration(time.seconds)} on this machine${aStep}, without loading and saving`,
+    ],
+    warmStart > 0 && ['', `and the warm start, ${duration(warmStart)}, which is in the cache now`],
   ];
 }
 
@@ -139,7 +134,7 @@ function playedLines(report: ProbeReport, width: number, trains: boolean): strin
   ];
 }
 
-function headRows(report: ProbeReport, trains: boolean): string[][] {
+function headRows(report: ProbeReport, trains: boolean): LabelledRow[] {
   const { groups, success, best, reward, groupSize, failures, parts, ownRewards, metrics = {} } = report;
   const numbers = (values: Readonly<Record<string, number>>) =>
     Object.entries(values).map(([name, value]) => `${name} ${significant(value)}`);
@@ -158,23 +153,21 @@ function headRows(report: ProbeReport, trains: boolean): string[][] {
       `${percent(success.mean)}  [${fixed(100 * success.low, 1)}, ${fixed(100 * success.high, 1)}]  best of ${groupSize} ${percent(best)}`,
     ],
     ...groupRows(groups, trains),
-    ...(report.repeated > 0
-      ? [['', `${percent(report.repeated)} of the episodes repeat another one of their group`]]
-      : []),
-    ...(rewards.length > 0 ? [['rewards', rewards.join(', ')]] : []),
-    ...(Object.keys(metrics).length > 0 ? [['metrics', numbers(metrics).join(', ')]] : []),
-    ...(Object.keys(failures).length > 0 ? [['failed', numbers(failures).join(', ')]] : []),
+    report.repeated > 0 && ['', `${percent(report.repeated)} of the episodes repeat another one of their group`],
+    rewards.length > 0 && ['rewards', rewards.join(', ')],
+    Object.keys(metrics).length > 0 && ['metrics', numbers(metrics).join(', ')],
+    Object.keys(failures).length > 0 && ['failed', numbers(failures).join(', ')],
   ];
 }
 
-function groupRows(groups: ProbeReport['groups'], trains: boolean): string[][] {
+function groupRows(groups: ProbeReport['groups'], trains: boolean): LabelledRow[] {
   const { count, signal, mixed, allRight, allWrong, penaltiesOnly } = groups;
   if (count === 0) return [['groups', 'none is left: each episode failed']];
   const of = (some: number) => `${some} (${percent(some / count)})`;
   return [
-    ...(trains ? [['groups', `${of(signal)} of ${count} have a learning signal`]] : []),
+    trains && ['groups', `${of(signal)} of ${count} have a learning signal`],
     [trains ? '' : 'groups', `${of(mixed)} mixed, ${of(allRight)} all right, ${of(allWrong)} all wrong`],
-    ...(penaltiesOnly > 0 ? [['', `in ${of(penaltiesOnly)} only penalties differ`]] : []),
+    penaltiesOnly > 0 && ['', `in ${of(penaltiesOnly)} only penalties differ`],
   ];
 }
 

@@ -3,7 +3,7 @@ import type { ScoredEvaluation } from '@drmas/engine/events';
 import { evaluatedEpisodes, messageText } from '@drmas/engine/nouns';
 import { commandText } from '@drmas/engine/platform';
 import { type TracedTeam, type TraceImport, unreadTexts } from '../../../runs/traces.js';
-import { labelled } from '../start-printer.js';
+import { type LabelledRow, labelled } from '../start-printer.js';
 import { grouped, percent, significant, table, wrap } from '../text-layout.js';
 
 /** The length of the longest text in the example of a row. */
@@ -13,7 +13,7 @@ export function importLines(traces: TraceImport, width: number): string[] {
   const { agents, example, tasks, fields, masked, dropped, droppedTasks, score, heldOut, unread } = traces;
   const { all, kept, scored, mean } = traces.traces;
   const passages = Object.entries(masked).map(([kind, count]) => `${count} x ${kind}`);
-  const head = [
+  const head: LabelledRow[] = [
     ['traces', `${grouped(all)}, ${grouped(kept)} of them become demonstrations`],
     ['score', score === undefined ? 'none that counts' : `'${score}', mean ${significant(mean)} of ${scored} traces`],
     [
@@ -21,9 +21,10 @@ export function importLines(traces: TraceImport, width: number): string[] {
       `${grouped(tasks)}: ${fields.join(', ')}${heldOut === undefined ? '' : `; ${grouped(heldOut)} are held out`}`,
     ],
     ['masked', passages.length === 0 ? 'nothing' : passages.join(', ')],
-    ...(dropped + droppedTasks === 0
-      ? []
-      : [['left out', `${grouped(dropped)} calls and ${grouped(droppedTasks)} tasks, by the redaction`]]),
+    dropped + droppedTasks > 0 && [
+      'left out',
+      `${grouped(dropped)} calls and ${grouped(droppedTasks)} tasks, by the redaction`,
+    ],
     ...unreadTexts(unread).map((text) => ['not read', text]),
   ];
   const rows = Object.entries(agents).map(([name, agent]) => [
