@@ -3,16 +3,7 @@ import { join } from 'node:path';
 import { damageOf, type FileDigest, jsonOf, linesOf } from '@drmas/engine/disk';
 import { exactJson, nestsTooDeep, parseWithSources, RunError } from '@drmas/engine/errors';
 import type { Files } from '@drmas/engine/host';
-import {
-  type Episode,
-  type Failure,
-  type LogEntry,
-  readable,
-  type Score,
-  stringify,
-  type Turn,
-  turnReward,
-} from '@drmas/engine/nouns';
+import { type Episode, readable, stringify, type Turn, turnReward } from '@drmas/engine/nouns';
 import { temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';
 import { DIGESTS, freePath, timeStamp } from './run-path.js';
@@ -80,15 +71,10 @@ export interface UpdatedTokens {
 }
 
 /** One line of an episode file. */
-export interface StoredEpisode {
+export interface StoredEpisode
+  extends Pick<Episode, 'sample' | 'score' | 'failure' | 'log' | 'refused' | 'unanswered'> {
   readonly task: { readonly id: string; readonly data: unknown };
-  readonly sample: number;
-  readonly score: Score;
   readonly outcome?: unknown;
-  readonly failure?: Failure;
-  readonly log?: readonly LogEntry[];
-  readonly refused?: Readonly<Record<string, number>>;
-  readonly unanswered?: Readonly<Record<string, number>>;
   readonly turns: readonly StoredTurn[];
 }
 

@@ -2,6 +2,7 @@
 
 import {
   type GenerateRequest,
+  type Generation,
   isGreedy,
   type OnTokens,
   type PlayableHandle,
@@ -13,7 +14,7 @@ import type { AgentProfile } from '../model/agent-profile.js';
 import { TextStream } from '../model/tokenizers/text-stream.js';
 import { callsIn, toolFormatNames } from '../model/tool-formats/index.js';
 import { opensThinking, withoutThinking } from '../model/tool-formats/thinking.js';
-import { type FinishReason, type Message, system, type Tool, type ToolCall, user } from '../nouns.js';
+import { type Message, system, type Tool, type ToolCall, user } from '../nouns.js';
 
 /** A model, and the profile of the agent that it was trained as; undefined if the model has none. */
 export interface AgentModel {
@@ -79,12 +80,9 @@ interface AnswerRequest {
   readonly key: RandomKey;
 }
 
-interface SampledReply {
+interface SampledReply extends Omit<Generation, 'policyVersion'> {
   /** The text without the token that ended it. */
   readonly text: string;
-  readonly tokens: number[]; // [R], the stop token included if one was sampled
-  readonly logprobs: number[]; // [R]
-  readonly finishReason: FinishReason;
 }
 
 /**

@@ -15,15 +15,7 @@ export interface LinearOnto<F, W> {
 interface ReplacedCalls<F, W> {
   copy(given: { readonly to: F; readonly from: F }): void;
   repeat(given: { readonly out: F; readonly row: F; readonly rows: number }): void;
-  linear(given: {
-    readonly out: F;
-    readonly x: F;
-    readonly packed: W;
-    readonly rows: number;
-    readonly inputs: number;
-    readonly outputs: number;
-    readonly accumulate: boolean;
-  }): void;
+  linear(given: Omit<LinearOnto<F, W>, 'before' | 'share'> & { readonly accumulate: boolean }): void;
 }
 
 /** `linearOnto` by the calls that it replaces. */

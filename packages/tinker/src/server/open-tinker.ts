@@ -6,11 +6,11 @@ import type { Host } from '@drmas/engine/host';
 import { startEngine } from '@drmas/engine/node';
 import { type GuardedApp, packageVersion } from '@drmas/engine/platform';
 import { tinkerApp } from './tinker-app.js';
-import { TinkerService } from './tinker-service.js';
+import { TinkerService, type TinkerServiceOptions } from './tinker-service.js';
 
 const DISK = 10e9;
 
-export interface TinkerRequest {
+export interface TinkerRequest extends Pick<TinkerServiceOptions, 'mostModels' | 'idleSeconds'> {
   /** The directory of the base model, or its name on a hub. */
   readonly model: string;
   /** The directory for weights that clients save. */
@@ -21,14 +21,10 @@ export interface TinkerRequest {
   readonly allowedHosts?: readonly string[] | undefined;
   /** The most requests in progress. */
   readonly most: number;
-  /** The most models. */
-  readonly mostModels: number;
   /** Bytes for the adapters and sampling sessions of clients. Default: half of the memory that is free at the start. */
   readonly memory?: number | undefined;
   /** Bytes for the weights that clients save, with what the store has already. Default: 10 GB. */
   readonly disk?: number | undefined;
-  /** Seconds without a heartbeat after which a session has ended. */
-  readonly idleSeconds: number;
 }
 
 /** A server's app. The caller disposes of it. */
