@@ -3,12 +3,10 @@
  * the same bits are equal without a look at each.
  */
 
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '@drmas/engine/errors';
 import fc from 'fast-check';
-import { afterAll, expect } from 'vitest';
+import { afterAll, expect, inject } from 'vitest';
 import { callsOfCaller } from '../../src/gateway/agents/attribution.js';
 
 // Files share their modules. An episode that a file leaves open would be one that calls of later files may belong to.
@@ -20,8 +18,9 @@ afterAll(() => {
   }
 });
 
-// Addresses that tests type are not remembered in the configuration of the person who runs them.
-process.env.XDG_CONFIG_HOME ??= mkdtempSync(join(tmpdir(), 'drmas-config-'));
+// Addresses that tests type are not remembered in the configuration of the person who runs them. The folder goes with
+// the compiled workers at the end of the tests.
+process.env.XDG_CONFIG_HOME ??= join(inject('compiledWorkers'), `config-${process.pid}`);
 
 // One seed gives one run of the properties too, so a change that breaks none of them is not refused by chance.
 // `DRMAS_TEST_SEED=7 npm test` tries others.
