@@ -37,7 +37,7 @@ export const base = defineConfig({
     // twelfth more processor time, because it loads all modules too, and saves 4 of 98 s by the clock.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     testTimeout: 60_000,
-    hookTimeout: 60_000,
+    hookTimeout: 120_000, // a hook may train what a whole file reads
   },
 });
 

@@ -45,6 +45,16 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
 /** The standard input of a program in a pipe. */
 export const keyboardOf = (text: string): Keyboard => ({ input: Readable.from([text]), output: new PassThrough() });
 
+/** Finds a text of several words, such as a path with spaces, also where lines were folded. */
+export const foldedText = (text: string): RegExp =>
+  new RegExp(
+    text
+      .split(' ')
+      .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .join('\\s+'),
+    'g',
+  );
+
 /** A recipe file without imports: two agents that are never asked. Needs no package near it. */
 export const plainRecipe = `
 const agent = () => ({ system: undefined, parse: (text) => text, sampling: {}, invalidPenalty: 0 });

@@ -6,7 +6,7 @@ import { shellWord } from '@drmas/engine/host';
 import { nodeFiles } from '@drmas/engine/platform';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { evaluation, finished, started } from '../../../test/fixtures/run-events.js';
-import { drmas, plainRecipe } from '../../../test/support/command-line.js';
+import { drmas, foldedText, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
 import { lockRun } from '../../method/store/run-lock.js';
 import { ablateIn } from '../../runs/studies/ablation/ablate.js';
@@ -31,8 +31,9 @@ describe('ablate', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' });
     const shown = out
       .replaceAll(/\(\d+\.\d s\)/g, '(0.0 s)')
+      .replaceAll(/ \\\n +/g, ' ') // a long command is continued on the next line
       .replaceAll(shellWord(run), 'DIRECTORY')
-      .replaceAll(run, 'DIRECTORY');
+      .replaceAll(foldedText(` ${run}`), ' DIRECTORY');
     expect(shown).toMatchSnapshot();
   });
 
