@@ -180,7 +180,7 @@ export function drawnSettings(random: RandomStream, { assign }: Way): string[] {
 }
 
 /**
- * Errors that only the turns of a run can cause: calls without a round under `advantage-alignment`, and many failures of
- * one kind in a few episodes.
+ * Errors that only the turns of a run can cause: calls without a round under `advantage-alignment`, and many failures
+ * of one kind in a few episodes.
  */
 export const foundLater = /give each call of an agent its round|of the episodes failed for one reason|failed alike/;

@@ -75,7 +75,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         ]),
     ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, names)),
     ...unheardPolicies(agents, policies, recipe.assign),
-    ...scalesOfGradients(recipe),
+    ...scalesOfGradients({ agents, policies, assign: recipe.assign, lists: recipe.lists, loss: recipe.loss }),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
@@ -165,14 +165,19 @@ function unheardPolicies(settings: Recipe['agents'], policies: Recipe['policies'
  * A warning for each policy whose agents all have one `rewardWeight`, if that only scales gradients whose size the
  * optimiser takes out.
  */
-function scalesOfGradients(recipe: Settings): string[] {
-  const { agents: settings, policies, assign, lists } = recipe;
+function scalesOfGradients({
+  agents: settings,
+  policies,
+  assign,
+  lists,
+  loss,
+}: Pick<Settings, 'agents' | 'policies' | 'assign' | 'lists' | 'loss'>): string[] {
   return Object.entries(policies).flatMap(([name, { optimizer, entropyCoefficient, kl }]) => {
     const agents = Object.keys(assign).filter((agent) => assign[agent] === name);
     const weights = new Set(agents.map((agent) => settings[agent]?.rewardWeight));
     const [weight] = weights;
     if (weights.size !== 1 || weight === 1 || weight === 0) return [];
-    const { prepares } = lossKind(lossNamed(lossSettings(recipe, name), lists.ownLosses));
+    const { prepares } = lossKind(lossNamed(lossSettings({ loss, policies }, name), lists.ownLosses));
     const hasOtherTerms = prepares || entropyCoefficient > 0 || (kl !== undefined && kl.in !== 'reward');
     if (hasOtherTerms || !optimizerNamed(optimizer.type).takesScaleOut) return [];
     const paths = agents.map((agent) => `agents.${agent}.rewardWeight`).join(', ');
