@@ -6,12 +6,13 @@ import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { RandomStream } from '@drmas/engine/math';
-import { packageVersion } from '@drmas/engine/platform';
+import { nodeHost, packageVersion } from '@drmas/engine/platform';
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { queueExecutor } from '../../src/cluster/queue/queue-executor.js';
 import { QueueKey } from '../../src/cluster/queue/queue-key.js';
+import { runWorker } from '../../src/cluster/queue/queue-worker.js';
 import { redisOptions } from '../../src/cluster/queue/redis.js';
 import { announcementKey, packed, queueOf, type Registered, unpacked } from '../../src/cluster/queue/wire.js';
 import { codeHash } from '../../src/method/recipe/code-hash.js';
@@ -285,6 +286,26 @@ describe.skipIf(server.error !== undefined)('the executor of a run whose Redis i
     20_000,
   );
 });
+
+it.skipIf(server.error !== undefined)(
+  'a worker whose Redis is gone ends at once if it is interrupted',
+  async () => {
+    const { child, url } = await redisOfTest();
+    const controller = new AbortController();
+    let waits = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      waits = resolve;
+    });
+    const host = { ...nodeHost({ threads: 1 }), signal: controller.signal, notify: () => waits() };
+    const working = runWorker({ url, queue: 'mine', recipe, concurrency: 1 }, host);
+    await waiting;
+    child.kill('SIGKILL');
+    await takesTime(200); // the client learns that the connection is lost
+    controller.abort(new Error('Ctrl-C'));
+    await working;
+  },
+  20_000,
+);
 
 describe.skipIf(unavailable !== undefined)('a worker without a recipe', () => {
   /** The output of a worker until a line matches. */

@@ -16,7 +16,7 @@ import {
   RunError,
   reasonOf,
 } from '@drmas/engine/errors';
-import type { Host } from '@drmas/engine/host';
+import { type Host, unlessAborted } from '@drmas/engine/host';
 import { bytesOf, commandText, isEqual, packageVersion, patientFetch } from '@drmas/engine/platform';
 import pRetry, { AbortError } from 'p-retry';
 import { type OpenGateway, openGateway } from '../../gateway/index.js';
@@ -61,9 +61,10 @@ export async function runWorker(request: WorkerRequest, { signal, notify }: Host
   let ignored = '';
   const look = async (): Promise<AnnouncementState> => {
     try {
-      const text = await redis.get(place);
+      const text = await unlessAborted(redis.get(place), signal); // while Redis is away, its client waits
       return text === null ? 'none' : key.read(request.queue, text);
     } catch (error) {
+      if (signal.aborted) return 'none';
       const message = `ignoring ${place} in Redis: ${messageOf(error)}`;
       if (message !== ignored) notify(message);
       ignored = message;
