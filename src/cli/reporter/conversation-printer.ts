@@ -2,6 +2,7 @@
 import { turnText } from '@drmas/engine/nouns';
 import type { StoredEpisode } from '../../method/store.js';
 import { taskWords } from '../../runs/analysis.js';
+import { columns, leftAligned } from './columns.js';
 import { visible, wrap } from './text-layout.js';
 
 export interface Pair {
@@ -61,11 +62,11 @@ export const describeTask = ({ task }: StoredEpisode): string => shorten(taskWor
 const shorten = (text: string) => (text.length <= LONGEST ? text : `${text.slice(0, LONGEST)} ...`);
 
 function episodeLines(episode: StoredEpisode, width: number): string[] {
-  const indent = 2 + Math.max(...episode.turns.map((turn) => turn.agent.length), 0) + 2;
+  const indent = 2 + Math.max(...episode.turns.map((turn) => columns(turn.agent)), 0) + 2;
   return episode.turns.flatMap((turn) => {
     const text = `${shorten(visible(turnText(turn))).trim() || '(nothing)'}${turn.valid ? '' : '  (invalid)'}`;
     return wrap(text, Math.max(20, width - indent)).map((line, index) =>
-      index === 0 ? `  ${`${turn.agent}:`.padEnd(indent - 2)}${line}` : `${' '.repeat(indent)}${line}`,
+      index === 0 ? `  ${leftAligned(`${turn.agent}:`, indent - 2)}${line}` : `${' '.repeat(indent)}${line}`,
     );
   });
 }

@@ -1,6 +1,7 @@
 /** The text of `drmas inspect`. */
 import { isNotable } from '../../method/advantage.js';
 import type { GroupFindings, Inspection } from '../../runs/studies.js';
+import { columns, leftAligned } from './columns.js';
 import { labelled } from './start-printer.js';
 import { bullet, fixed, grouped, percent, significant, table, wrap } from './text-layout.js';
 
@@ -80,9 +81,9 @@ function estimatorLines({ estimators }: Inspection): string[] {
       significant(sizes.secondMoment),
     ]),
   );
-  const widest = Math.max(...rows.map((row) => row[1]?.length ?? 0));
+  const widest = Math.max(...rows.map((row) => columns(row[1] ?? '')));
   const cells = [['estimator', 'agent', 'mean |A|', 'max |A|', 'zero %', 'mean A²'], ...rows];
-  return table(cells.map(([type = '', name = '', ...numbers]) => [type, name.padEnd(widest), ...numbers]));
+  return table(cells.map(([type = '', name = '', ...numbers]) => [type, leftAligned(name, widest), ...numbers]));
 }
 
 /** The findings in sentences: inflated agents, groups without a learning signal, advice. */

@@ -15,6 +15,7 @@ import type {
 import { isSilent, type PlayProgress, remedyOfFailure } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { type Headline, isScored, measuresOf } from '@drmas/engine/nouns';
+import { columns } from './columns.js';
 import { scoredText } from './score-printer.js';
 import type { StatusLines } from './screen.js';
 import { duration, fixed, type Part, packed, percent, short, shortened, significant, wrap } from './text-layout.js';
@@ -85,11 +86,11 @@ export function stepLines(
   // If all else is shortened, the agents stay: no agent is left out for the sake of a count of failures.
   const needed = [...head, ...ofAgents, ...rest.filter(({ rank }) => rank < 2)].filter(({ text }) => text !== '');
   const brief = needed.map(({ brief, text }: Part) => brief ?? text).join('  ');
-  if (brief.length <= width) return [shortened([...head, ...ofAgents, ...rest], width)];
+  if (columns(brief) <= width) return [shortened([...head, ...ofAgents, ...rest], width)];
   return [
     shortened([...head, ...rest], width),
     ...packed(
-      ofAgents.map(({ text, brief }) => (text.length > width - 2 ? brief : text)),
+      ofAgents.map(({ text, brief }) => (columns(text) > width - 2 ? brief : text)),
       width - 2,
     ).map((row) => `  ${row}`),
   ];

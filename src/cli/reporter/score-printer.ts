@@ -4,6 +4,7 @@ import type { EvaluationEvent, EvaluationScores, Interval, ScoredEvaluation } fr
 import { type RunSpending, runSpending, type Spending, type TokenCount } from '@drmas/engine/host';
 import { measuresOf } from '@drmas/engine/nouns';
 import { BENCHMARK } from '../../teams/tasks.js';
+import { columns } from './columns.js';
 import { duration, fixed, grouped, percent, short, significant, table, wrap } from './text-layout.js';
 
 /** The length at which names of parts are cut. */
@@ -19,7 +20,7 @@ export function sliceLines({ slices = {}, benchmarkMean, samples }: EvaluationEv
         ...(field === BENCHMARK && benchmarkMean !== undefined ? [['mean of these', '', ...of(benchmarkMean)]] : []),
       ]);
     const whole = lines(scoreCells, ['']);
-    const fits = whole.every((line) => line.length <= width);
+    const fits = whole.every((line) => columns(line) <= width);
     return [...(fits ? whole : lines((scores) => scoreCells(scores).filter((_, i) => i % 2 === 0), [])), ''];
   });
 }

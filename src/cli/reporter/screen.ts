@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { type Secret, visible } from '@drmas/engine/host';
+import { columns, leftAligned } from './columns.js';
 
 /** A terminal, a file or a pipe for lines, and its abilities. */
 export interface Screen {
@@ -97,11 +98,11 @@ export class StatusLines {
     const over = progress !== '' && this.#last === 'goes' && live;
     if (progress !== '' && this.#last === 'stays') write(live ? '\n' : `${progress}\n`);
     if (over && lines.length === 0) {
-      write(`\r${' '.repeat(progress.length)}`);
+      write(`\r${' '.repeat(columns(progress))}`);
       write('\r'); // alone: `guardedStream` keeps a return only at the start of a text
     }
     for (const [i, line] of lines.entries())
-      write(over && i === 0 ? `\r${line.padEnd(progress.length)}\n` : `${line}\n`);
+      write(over && i === 0 ? `\r${leftAligned(line, columns(progress))}\n` : `${line}\n`);
     if (live && lines.length > 0) this.#written = seconds();
     if (lines.length > 0) this.#heard = seconds();
   }
@@ -115,7 +116,7 @@ export class StatusLines {
     if (last !== this.#last) this.say();
     this.#last = last;
     const due = live || seconds() - this.#written >= SECONDS_BETWEEN_LINES;
-    if (due) write(live ? `\r${line.padEnd(this.#progress.length)}` : `${line}\n`);
+    if (due) write(live ? `\r${leftAligned(line, columns(this.#progress))}` : `${line}\n`);
     if (due) {
       this.#written = seconds();
       this.#heard = this.#written;

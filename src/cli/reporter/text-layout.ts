@@ -3,6 +3,7 @@
 import { relative } from 'node:path';
 import { mean } from '@drmas/engine/math';
 import { commandText } from '@drmas/engine/platform';
+import { beginning, columns, leftAligned, rightAligned } from './columns.js';
 
 export { byteText, duration, fixed, grouped, percent, short, significant, visible } from '@drmas/engine/host';
 
@@ -22,11 +23,11 @@ export function sparkline(values: readonly number[], width: number, low = 0, hig
 
 /** Aligns rows below their headers: the first column to the left, the others to the right, with two spaces between. */
 export function table(rows: readonly (readonly string[])[]): string[] {
-  const columns = Math.max(0, ...rows.map((row) => row.length));
-  const widths = Array.from({ length: columns }, (_, c) => Math.max(...rows.map((row) => row[c]?.length ?? 0)));
+  const count = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: count }, (_, c) => Math.max(...rows.map((row) => columns(row[c] ?? ''))));
   return rows.map((row) =>
     row
-      .map((cell, c) => (c === 0 ? cell.padEnd(widths[c] ?? 0) : cell.padStart(widths[c] ?? 0)))
+      .map((cell, c) => (c === 0 ? leftAligned : rightAligned)(cell, widths[c] ?? 0))
       .join('  ')
       .trimEnd(),
   );
@@ -35,15 +36,15 @@ export function table(rows: readonly (readonly string[])[]): string[] {
 /** A table of labels with columns beside them; several tables if the columns do not fit on a line. */
 export function columnTables(
   labels: readonly string[],
-  columns: readonly (readonly string[])[],
+  measured: readonly (readonly string[])[],
   width: number,
 ): string[] {
   const rows = (of: readonly (readonly string[])[]) =>
     labels.map((label, row) => [label, ...of.map((column) => column[row] ?? '')]);
-  let end = columns.length;
-  while (end > 1 && Math.max(...table(rows(columns.slice(0, end))).map((line) => line.length)) > width) end--;
+  let end = measured.length;
+  while (end > 1 && Math.max(...table(rows(measured.slice(0, end))).map(columns)) > width) end--;
   const lines: string[] = [];
-  for (let at = 0; at < columns.length; at += end) lines.push(...table(rows(columns.slice(at, at + end))));
+  for (let at = 0; at < measured.length; at += end) lines.push(...table(rows(measured.slice(at, at + end))));
   return lines;
 }
 
@@ -63,7 +64,7 @@ export interface Part {
 export function shortened(parts: readonly Part[], width: number): string {
   const kept = parts.filter(({ text }) => text !== '');
   const line = () => kept.map((part) => part.text).join('  ');
-  while (kept.length > 1 && line().length > width) {
+  while (kept.length > 1 && columns(line()) > width) {
     const worst = Math.max(...kept.map((part) => part.rank));
     const brief = kept.some((part) => part.rank === worst && part.brief !== undefined);
     if (brief)
@@ -75,7 +76,7 @@ export function shortened(parts: readonly Part[], width: number): string {
       1,
     );
   }
-  return line().slice(0, width);
+  return beginning(line(), width);
 }
 
 /** Texts with two spaces between them, as many as fit on a line. */
@@ -83,7 +84,7 @@ export function packed(texts: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const text of texts) {
     const line = lines.at(-1);
-    if (line === undefined || line.length + 2 + text.length > width) lines.push(text);
+    if (line === undefined || columns(line) + 2 + columns(text) > width) lines.push(text);
     else lines[lines.length - 1] = `${line}  ${text}`;
   }
   return lines;
@@ -94,9 +95,10 @@ export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const paragraph of text.split('\n')) {
     let rest = paragraph;
-    while (rest.length > width) {
-      const space = rest.lastIndexOf(' ', width);
-      const at = space > width / 2 ? space : width;
+    while (columns(rest) > width) {
+      const fits = beginning(rest, width).length;
+      const space = rest.lastIndexOf(' ', fits);
+      const at = space > fits / 2 ? space : fits;
       lines.push(rest.slice(0, at).trimEnd());
       rest = rest.slice(at).trimStart();
     }
