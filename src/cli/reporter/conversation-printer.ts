@@ -45,7 +45,7 @@ const average = (episodes: readonly StoredEpisode[]) =>
 
 export function pairLines({ before, after }: Pair, width: number): string[] {
   return [
-    ...wrap(`problem: ${visible(describeTask(before))}`, width),
+    ...wrap(`the task that improved most: ${visible(describeTask(before))}`, width),
     `before training (reward ${before.score.team}):`,
     ...episodeLines(before, width),
     `after training (reward ${after.score.team}):`,
