@@ -217,6 +217,16 @@ describe('unreadable logs', () => {
     expect(log.notices.join()).toMatch(/last line is cut off/);
   });
 
+  it('tells of steps that come again, as in the log of a resumed run', async () => {
+    const rows = (...steps: number[]) =>
+      lines(...steps.map((step) => ({ prompt: 'p', completion: 'c', step, reward: 1 })));
+    const noticesOf = async (...steps: number[]) => (await collectLog([await file(rows(...steps))])).notices;
+    expect((await noticesOf(1, 1, 2, 2, 3, 2, 3)).at(-1)).toMatch(
+      /^rows of step 2 follow rows of later steps; .*twice$/,
+    );
+    expect((await noticesOf(3, 3, 1, 2, 2)).join()).not.toContain('follow');
+  });
+
   it('joins lines that span chunks', async () => {
     const text = 'ä'.repeat(700_000);
     const log = await collectLog(

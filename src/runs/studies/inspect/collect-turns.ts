@@ -62,6 +62,7 @@ export async function collectLog(
   let layout: Layout | undefined;
   let rows = 0;
   let step = '';
+  let returned: string | undefined;
   const groupOf = (turn: Pick<LoggedTurn, 'step'>) => (turn.step === '' ? step : turn.step);
   const taskOf = (turn: Pick<LoggedTurn, 'step' | 'task'>) =>
     name(groupOf(turn) === '' ? turn.task : `${groupOf(turn)}/${turn.task}`);
@@ -78,6 +79,7 @@ export async function collectLog(
     });
     const index = stepIndex.get(group) ?? stepIndex.size;
     stepIndex.set(group, index);
+    if (index < stepIndex.size - 1) returned ??= group;
     steps.push(index);
     penalties.push(turn.penalty);
     costs.outcome.push(turn.cost?.outcome ?? 0);
@@ -96,6 +98,10 @@ export async function collectLog(
   }
   if (layout === undefined || turns.length === 0)
     throw new LogError('expected at least one turn, found none', { file: files.join(', ') });
+  if (returned !== undefined)
+    notices.push(
+      `rows of step ${returned} follow rows of later steps; if a resumed run has played steps again, their rows count twice`,
+    );
   return {
     layout: layout.name,
     files: files.length,
