@@ -19,11 +19,10 @@ import {
   toggle,
   withDevice,
 } from '../flags.js';
-import { junitReport } from '../reporter/junit-report.js';
+import { junitReport, limitText, verdictOf } from '../reporter/junit-report.js';
 import { evaluationLine, playLine } from '../reporter/progress-printer.js';
 import { evaluationLines } from '../reporter/score-printer.js';
 import { StatusLines, screenOf } from '../reporter/screen.js';
-import { percent } from '../reporter/text-layout.js';
 
 export const evaluate = defineCommand({
   name: 'evaluate',
@@ -75,7 +74,8 @@ export const evaluate = defineCommand({
       );
       lines.say();
       const now = systemClock.now();
-      const check = atLeast === undefined ? undefined : { atLeast, passed: event.averageAtK >= atLeast };
+      const verdict = atLeast === undefined ? undefined : verdictOf(event, atLeast);
+      const check = atLeast === undefined ? undefined : { atLeast, passed: verdict?.passed === true };
       if (asJson === true) {
         jsonSink(context).write({ ...event, ...check, time: now.toISOString(), version: EVENT_VERSION });
       } else {
@@ -87,10 +87,8 @@ export const evaluate = defineCommand({
         context.stderr.write(`cannot store the episodes: ${messageOf(error)}\n`); // the scores are printed nevertheless
       });
       if (kept !== undefined && asJson !== true) context.stdout.write(`episodes: ${kept}\n`);
-      if (check?.passed === false) {
-        const score = `avg@${event.samples} is ${percent(event.averageAtK)}`;
-        context.stderr.write(`${score}, below the ${percent(check.atLeast)} of --at-least\n`);
-      }
+      if (check?.passed === false)
+        context.stderr.write(`${verdict?.says}, below the ${limitText(check.atLeast)} of --at-least\n`);
       if (check !== undefined && junit !== undefined)
         await nodeFiles.write(junit, junitReport(path, event, check.atLeast));
       return kept === undefined || check?.passed === false ? 1 : 0;

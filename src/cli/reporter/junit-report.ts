@@ -1,5 +1,19 @@
 import type { ScoredEvaluation } from '@drmas/engine/events';
+import { differ } from '@drmas/engine/math';
 import { percent } from './text-layout.js';
+
+type Judged = Pick<ScoredEvaluation, 'averageAtK' | 'samples'>;
+
+/** Whether an evaluation scores `atLeast`, from 0 to 1, but for the rounding of a mean; and its score in words. */
+export function verdictOf({ averageAtK, samples }: Judged, atLeast: number) {
+  const isEqual = Number.isFinite(averageAtK) && !differ(averageAtK, atLeast);
+  let digits = 1; // as many as tell the score from the limit
+  while (!isEqual && digits < 9 && percent(averageAtK, digits) === percent(atLeast, digits)) digits++;
+  return { passed: isEqual || averageAtK >= atLeast, says: `avg@${samples} is ${percent(averageAtK, digits)}` };
+}
+
+/** A limit as it was typed, in percent. */
+export const limitText = (atLeast: number) => `${Number((100 * atLeast).toFixed(9))} %`;
 
 /**
  * @param subject The run or the recipe, as it was typed
@@ -7,13 +21,14 @@ import { percent } from './text-layout.js';
  */
 export function junitReport(
   subject: string,
-  { averageAtK, samples, tasks, seconds }: Pick<ScoredEvaluation, 'averageAtK' | 'samples' | 'tasks' | 'seconds'>,
+  { tasks, seconds, ...event }: Judged & Pick<ScoredEvaluation, 'tasks' | 'seconds'>,
   atLeast: number,
 ): string {
-  const passed = averageAtK >= atLeast;
-  const says = `avg@${samples} is ${percent(averageAtK)} on ${tasks} held-out tasks`;
-  const failure = `<failure message="${escaped(`${says}, below ${percent(atLeast)}`)}"/>`;
-  const name = escaped(`avg@${samples} is at least ${percent(atLeast)}`);
+  const verdict = verdictOf(event, atLeast);
+  const { passed } = verdict;
+  const says = `${verdict.says} on ${tasks} held-out tasks`;
+  const failure = `<failure message="${escaped(`${says}, below ${limitText(atLeast)}`)}"/>`;
+  const name = escaped(`avg@${event.samples} is at least ${limitText(atLeast)}`);
   const time = seconds.toFixed(3);
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
