@@ -130,7 +130,7 @@ function agentRow(name: string, log: EventsByKind): string[] {
     learnt(() => measured(finite(steps.map(({ gradientNorm }) => gradientNorm)))),
     learnt(() => largest(({ gradientNorm }) => gradientNorm)),
     learnt(() => String(log.spikes.filter(({ agent, policy }) => (agent ?? policy) === name).length)),
-    learnt(() => significant(mean(finite(steps.map(({ inflation }) => inflation.predicted))))),
+    learnt(() => measured(finite(steps.map(({ inflation }) => inflation.predicted)))),
     learnt(() => largest(({ maxAbsAdvantage }) => maxAbsAdvantage)),
     significant(overTurns(steps, ({ responseTokens }) => responseTokens)),
     learnt(() => steps.flatMap(({ entropy }) => (entropy == null ? [] : significant(entropy))).at(-1) ?? ''),
