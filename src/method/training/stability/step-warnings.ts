@@ -171,16 +171,31 @@ function rewardedAgents(whole: readonly Episode[]) {
 const OPPOSED = { episodes: 16, correlation: -0.7 };
 
 /**
- * A warning for each agent whose own reward falls when the team succeeds: its sign may be wrong. It is given in the
- * first step.
+ * Warnings if the team's reward, or an agent's own one, falls when the team succeeds: its sign may be wrong. They are
+ * given in the first step.
  */
 export function opposedRewards({ step, all }: Pick<Played, 'step' | 'all'>): Warning[] {
   if (step !== 1) return [];
-  return rewardedAgents(wholeEpisodes(all)).flatMap(({ agent, own, together, opposed }): Warning[] => {
+  const whole = wholeEpisodes(all);
+  const together = correlation(
+    whole.map(({ score }) => score.team),
+    whole.map(successOf),
+  );
+  const ofTeam: Warning[] =
+    whole.length >= OPPOSED.episodes && together <= OPPOSED.correlation
+      ? [
+          {
+            ...{ type: 'warning', code: 'reward.opposed', step },
+            message: `step 1: the team's reward falls if the team succeeds (correlation ${together.toFixed(2)} over ${whole.length} episodes), so it learns to prevent success. Turn the sign of the reward, or what \`success\` returns`,
+          },
+        ]
+      : [];
+  const ofAgents = rewardedAgents(whole).flatMap(({ agent, own, together, opposed }): Warning[] => {
     if (!opposed) return [];
     const message = `step 1: the own reward of '${agent}' falls if the team succeeds (correlation ${together.toFixed(2)} over ${own.length} episodes), so it learns to prevent success. If '${agent}' is no opponent, turn the sign of its reward`;
     return [{ type: 'warning', code: 'reward.opposed', step, agent, message }];
   });
+  return [...ofTeam, ...ofAgents];
 }
 
 /** Pearson's correlation. NaN if one of the lists does not vary. */
