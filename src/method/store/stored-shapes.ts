@@ -98,7 +98,7 @@ const bodies: Readonly<Record<string, z.ZodType>> = {
     backends: named(of(hardware)).optional(),
     data: z.array(of({ name: text, commit: text.optional(), files: named(text) })).optional(),
     learning: named(
-      of({ clipNorm: measured, entropyCoefficient: measured, agents: z.array(text).optional() }),
+      of({ clipNorm: measured, entropyCoefficient: measured, weightDecay: measured, agents: z.array(text).optional() }),
     ).optional(),
     parameters: named(count).optional(),
   }),

@@ -152,6 +152,8 @@ function stillAgents(steps: readonly Pick<Step, 'agents'>[]): ReadonlyMap<string
  * 1.
  */
 const HOLDING = 1;
+/** Decay of so many times a weight's size leaves a tenth of the weights with which the run began. */
+const DECAYED = Math.log(10);
 /** A gradient that clipping scales down by more than this factor moves a policy only with a larger learning rate. */
 const CLIPPED = 100;
 /** AdamW and its kind divide gradients by their size, so that only gradients near their epsilon count as clipped. */
@@ -211,12 +213,15 @@ export function howToMove(steps: Movement, started: Learning = {}): string {
 /** The setting that keeps a policy from moving. Undefined if none does. */
 function holding(name: string, steps: Movement, started: Learning): string | undefined {
   const { klCoefficient = 0 } = steps.findLast((step) => step.policies?.[name] !== undefined)?.policies[name] ?? {};
-  const { optimizer, clipNorm = 0, entropyCoefficient = 0 } = started.learning?.[name] ?? {};
+  const { optimizer, clipNorm = 0, entropyCoefficient = 0, weightDecay = 0 } = started.learning?.[name] ?? {};
   const path = `policies.${name}`;
   if (klCoefficient >= HOLDING)
     return `Its KL penalty holds it: ${path}.kl.coefficient is ${significant(klCoefficient)} at the end, ${LESS}`;
   if (entropyCoefficient >= HOLDING)
     return `Its entropy bonus holds it: ${path}.entropyCoefficient is ${significant(entropyCoefficient)}, ${LESS}`;
+  const rates = steps.flatMap((step) => step.policies?.[name]?.learningRate ?? []);
+  if (weightDecay * rates.reduce((sum, rate) => sum + rate, 0) > DECAYED)
+    return `Its weight decay holds it: ${path}.optimizer.weightDecay is ${weightDecay}, ${LESS}`;
   const norms = finite(steps.flatMap((step) => step.policies?.[name]?.gradientNorm ?? []));
   const norm = norms.length === 0 ? 0 : mean(norms);
   if (clipNorm > 0 && norm > CLIPPED * clipNorm && (optimizer === 'sgd' || clipNorm < NEAR_EPSILON))
@@ -237,9 +242,21 @@ function causeFor(steps: Movement, only: readonly string[]): string {
       `Its reward looks like chance: rewards of equal texts vary as much as those of different texts ` +
       `(${percent(chance, 0)}). Look at the team's reward and its judge.`
     );
+  const sizes = finite(
+    seen.flatMap(({ agents }) => Object.values(agents).map(({ maxAbsAdvantage }) => maxAbsAdvantage)),
+  );
+  const largest = sizes.reduce((a, b) => Math.max(a, b), 0);
+  if (largest < TINY)
+    return `Its advantages are at most ${significant(largest)}: rewards hardly differ, or the estimator's settings scale them down (such as advantage.epsilon).`;
+  const isBlind = (agent: AgentStep) => agent.health?.samePrompt === true;
+  if (seen.every(({ agents }) => Object.values(agents).some(isBlind))) return `${BLIND} Else: ${TOO_SLOW}`;
   return TOO_SLOW;
 }
 
+/** Advantages are about 1. Those of this size move only policies whose optimiser divides by the size of gradients. */
+const TINY = 0.01;
+const BLIND =
+  'It begins each task with the same prompt. If it is to solve different tasks, write the task into its prompt.';
 const LESS = 'try a hundredth of it.';
 const TOO_SLOW =
   'Mostly its learning rate is too low: try one that is 3 to 10 times as high. If that changes nothing, see whether ' +

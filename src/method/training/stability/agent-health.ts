@@ -33,6 +33,7 @@ export function agentHealth(
   const share = chance(groups);
   return {
     duplicates: duplicates(turns),
+    ...(isBlind(groups) ? { samePrompt: true as const } : {}),
     ...(share === undefined ? {} : { chance: share }),
     ...(invalid.length === 0
       ? {}
@@ -52,6 +53,12 @@ export function agentHealth(
 
 const best = (advantage: number | readonly number[]) =>
   typeof advantage === 'number' ? advantage : Math.max(...advantage);
+
+/** Whether the agent makes the first call of the episodes of several tasks, with one prompt in all of them. */
+function isBlind(groups: readonly (readonly PlayedTurn[])[]): boolean {
+  const firsts = groups.flatMap((turns) => turns.find(({ turn }) => turn.turn === 0) ?? []);
+  return firsts.length > 1 && new Set(firsts.map(({ turn }) => JSON.stringify(turn.messages))).size === 1;
+}
 
 /** The share of turns whose text the agent also wrote in another episode of the task. */
 function duplicates(turns: readonly PlayedTurn[]): number {

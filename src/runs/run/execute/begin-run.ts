@@ -92,7 +92,9 @@ function logStart(
       trained.flatMap(({ name, settings, agents }) => {
         if (settings === undefined) return [];
         const { optimizer, clipNorm, entropyCoefficient } = settings;
-        return [[name, { optimizer: optimizer.type, clipNorm, entropyCoefficient, agents }] as const];
+        const { weightDecay = 0 } = 'weightDecay' in optimizer ? optimizer : {};
+        const decay = weightDecay > 0 ? { weightDecay } : {};
+        return [[name, { optimizer: optimizer.type, clipNorm, entropyCoefficient, ...decay, agents }] as const];
       }),
     ),
     parameters: Object.fromEntries(

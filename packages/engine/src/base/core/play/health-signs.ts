@@ -28,6 +28,8 @@ export interface AgentHealth {
    * of all of its rewards of that task. 0: the text decides; 1: it decides nothing. Absent if texts hardly repeat.
    */
   readonly chance?: number;
+  /** Whether it begins the episodes of all of the step's tasks with the same prompt. Absent if it does not. */
+  readonly samePrompt?: true;
   /** The agent's groups by their outcomes, judged by its reward. */
   readonly groups: GroupKinds;
 }

@@ -36,6 +36,8 @@ export interface RunStarted {
         readonly optimizer: string;
         readonly clipNorm: number;
         readonly entropyCoefficient: number;
+        /** Absent if it is 0. */
+        readonly weightDecay?: number;
         /** The agents that play with it. Logs of earlier versions lack them. */
         readonly agents?: readonly string[];
       }
