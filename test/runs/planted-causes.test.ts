@@ -19,14 +19,14 @@ const LETTERS = ['a', 'b', 'c', 'd'] as const;
 type Letter = (typeof LETTERS)[number];
 const task = z.object({ right: z.enum(LETTERS) });
 
-const tasks: RecipeInput['tasks'] = {
+const tasksOf = (idOf: (index: number) => string): RecipeInput['tasks'] => ({
   name: 'letters',
   load: async () => ({
     name: 'letters',
     size: 16,
-    at: (index: number) => ({ id: `${index}`, data: { right: LETTERS[index % 4] as Letter } }),
+    at: (index: number) => ({ id: idOf(index), data: { right: LETTERS[index % 4] as Letter } }),
   }),
-};
+});
 
 type Answer = Pick<Reply, 'id' | 'text' | 'content' | 'toolCalls' | 'value'>;
 type Ask = Readonly<Record<'solver' | 'checker', (question: string | readonly Message[]) => Promise<Answer>>>;
@@ -49,6 +49,10 @@ interface Planted {
   readonly loss?: RecipeInput['loss'];
   readonly training?: object;
   readonly rollout?: object;
+  /** The ids of the tasks, by their places. */
+  readonly ids?: (index: number) => string;
+  /** What the team calls success, if it is not its reward. */
+  readonly success?: (right: Letter, played: Played) => number;
   /** A team of two agents: the checker reads what the solver wrote. */
   readonly two?: true;
   /** A long run whose kind another case shows: the daily tests leave it out. */
@@ -62,7 +66,7 @@ const parse = oneOf(...LETTERS);
 /** A question is the name of a feature of the table. */
 const featureOf = (letter: string) => letter.toUpperCase();
 
-function teamOf({ play, reward, solver = {}, two }: Planted): Team {
+function teamOf({ play, reward, solver = {}, two, success }: Planted): Team {
   const player = (settings: Planted['solver'] = {}) =>
     agent({ parse, sampling: { maxTokens: 1 }, ...settings } as object);
   return defineTeam({
@@ -78,12 +82,21 @@ function teamOf({ play, reward, solver = {}, two }: Planted): Team {
     },
     reward: ({ task: { right }, outcome }) =>
       reward === undefined ? Number((two ? outcome.two : outcome.one) === right) : reward(right, outcome),
+    ...(success && {
+      success: ({
+        task: { right },
+        outcome,
+      }: {
+        readonly task: { readonly right: Letter };
+        readonly outcome: Played;
+      }) => success(right, outcome),
+    }),
   }) as unknown as Team;
 }
 
 /** Runs a case. */
 function saidBy(planted: Planted) {
-  const { policy, advantage, loss, training, rollout, texts = [], length = 1 } = planted;
+  const { policy, advantage, loss, training, rollout, ids = String, texts = [], length = 1 } = planted;
   const team = teamOf(planted);
   const model = choiceTable({ choices: [...LETTERS], features: [...LETTERS.map(featureOf), ...texts], length });
   const policies = Object.keys(team.agents).map((name) => {
@@ -91,7 +104,7 @@ function saidBy(planted: Planted) {
   });
   const input = {
     team,
-    tasks,
+    tasks: tasksOf(ids),
     policies: Object.fromEntries(policies),
     training: {
       steps: 12,
@@ -115,6 +128,7 @@ const tooHard =
 const tooEasy =
   /all of them succeed\. If a wrong answer would succeed too, mend the team's reward\. Else: harder tasks/;
 const noComparison = /earn different rewards, but the estimator gives all turns the advantage 0.*another estimator/;
+const independent = /If that does not depend on what the agents write, mend the team's reward or a parser\. Else: /;
 const collapse = /a lower learning rate or an entropy bonus/;
 const certain = /training has made 'solver' nearly certain of each text.*A lower learning rate/;
 const reward = (value: Reward) => ({ reward: () => value });
@@ -303,10 +317,58 @@ const cases: Readonly<Record<string, Planted>> = {
   },
   'a reward that depends on the task alone': {
     reward: (right) => ({ a: 0, b: 0.25, c: 0.5, d: 1 })[right],
-    said: {
-      'nothing-learnt': /If that part does not depend on what the agents write, mend the team's reward\. Else: /,
-    },
+    said: { 'nothing-learnt': independent },
   },
+  'a parser that reads the same from each text': {
+    solver: { parse: () => 'a' },
+    training: { tasksPerStep: 16 },
+    said: { 'nothing-learnt': independent },
+  },
+  'a success with the wrong sign': {
+    success: (right, { one }) => Number(one !== right),
+    said: { 'reward.opposed': /the team's reward falls if the team succeeds .*or what `success` returns/ },
+  },
+  'no fault, a reward from 0 to 100': {
+    training: long,
+    reward: (right, { one }) => 100 * Number(one === right),
+    said: {},
+  },
+  'a reward that is always one half, but for rounding': {
+    reward: (right, { one }) => 0.5 + (one === right ? 1e-11 : 0),
+    said: { 'nothing-learnt': /all 32 episodes earn 0\.50, whatever the agents write/ },
+  },
+  'a part of the reward that weighs nothing': {
+    reward: (right, { one }) => ({ correct: Number(one === right) }),
+    training: { partWeights: { correct: 0 } },
+    said: { 'nothing-learnt': /although their success is \d+ %\. Mend the team's reward, or the weights of its parts/ },
+  },
+  'a spread that no rewards reach': {
+    advantage: { type: 'drmas', minimumSpread: 10 },
+    said: { 'nothing-learnt': noComparison },
+  },
+  'an epsilon of the estimator far too large': {
+    training: long,
+    advantage: { type: 'drmas', epsilon: 1e5 },
+    policy: { optimizer: { type: 'sgd', learningRate: 0.1 } },
+    said: { unmoved: /hardly moves\. Its advantages are at most [\d.e-]+: .*such as advantage\.epsilon/ },
+  },
+  'a weight decay far too large': {
+    training: long,
+    policy: { optimizer: { type: 'adamw', learningRate: 0.1, weightDecay: 9 } },
+    said: { unmoved: /hardly moves\. Its weight decay holds it: policies\.solver\.optimizer\.weightDecay is 9/ },
+  },
+  'a prompt without the question': {
+    training: long,
+    texts: ['?'],
+    play: async ({ solver }) => ({ one: (await solver('?')).value }),
+    said: { unmoved: /It begins each task with the same prompt\. .*write the task into its prompt/ },
+  },
+  'a limit of calls that is too small': {
+    two: true,
+    training: { maxTurns: 1 },
+    said: { 'evaluation.failures': /more than 1 calls/, end: /set a higher training\.maxTurns/ },
+  },
+  'tasks with one id': { ids: () => 'same', said: { end: /two problems with the id 'same'/ } },
   'a right answer whose reward is a text': {
     reward: (right, { one }) => (one === right ? ('1' as unknown as number) : 0),
     said: {

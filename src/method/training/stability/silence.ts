@@ -174,8 +174,10 @@ function reasonOfGroups(
   const left = failed === 0 ? '' : `, and ${failed} of ${all} episodes failed`;
   const equal = `the episodes of each of ${count} groups earn the same`;
   if (groups.allWrong === count) {
-    if (failed === 0 && reward?.std === 0 && reward.mean !== 0)
+    if (failed === 0 && reward !== undefined && reward.std < ROUNDING && Math.abs(reward.mean) > ROUNDING)
       return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
+    if (failed === 0 && reward !== undefined && reward.mean < success - ROUNDING)
+      return `${equal}, although their success is ${percent(success, 0)}. Mend the team's reward, or the weights of its parts: it does not count success.`;
     // The episodes that failed may be those that would have succeeded.
     const first = failed === 0 ? '' : 'See first why episodes fail: the events of the failures have the reasons. ';
     return `${equal}, because none of them succeeds${left}. ${first}${remedies.allWrong({ warmStart })} npx drmas plan --play shows their texts.`;
@@ -185,9 +187,6 @@ function reasonOfGroups(
   if (groups.allRight === count)
     return `${equal}, because all of them succeed. ${always ? remedies.allRight : remedies.solved}`;
   const remedy = remedyForSameness({ agents, warmStart }, training.groupSize);
-  const partly = failed === 0 && groups.mixed === 0 && reward !== undefined && reward.mean <= 1;
-  if (partly && remedyOfEqualSamples(agents) === '' && reward.mean > success + ROUNDING)
-    return `${equal}, also where they earn a part of the reward. If that part does not depend on what the agents write, mend the team's reward. Else: ${remedy}`;
   return `${equal}${left}. ${remedy}`;
 }
 
@@ -228,5 +227,5 @@ export function remedyForSameness(
   if (ofSampling !== '') return ofSampling;
   if (repeated > 0.5)
     return `${percent(repeated, 0)} of the episodes repeat a sibling word for word: a higher temperature${warmStart ? ', or a shorter warm start' : ''}.`;
-  return 'Tasks of medium difficulty, or more episodes a task (training.groupSize).';
+  return "If that does not depend on what the agents write, mend the team's reward or a parser. Else: tasks of medium difficulty, or more episodes a task (training.groupSize).";
 }
