@@ -207,6 +207,14 @@ const cases: Readonly<Record<string, Planted>> = {
       unmoved: /learning rate is too low/,
     },
   },
+  'a schedule that ends long before the run': {
+    training: long,
+    policy: { warmupSteps: 0, schedule: { type: 'linear', updates: 2 } },
+    said: {
+      settings: /schedule has brought the learning rate to 0 after 2 of at most 31 updates/,
+      unmoved: /learning rate is too low/,
+    },
+  },
   'a KL penalty far too large': {
     training: long,
     policy: { kl: { in: 'loss', coefficient: 300 } },

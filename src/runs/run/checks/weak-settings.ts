@@ -111,6 +111,26 @@ export function weakSettings(recipe: Settings): RunWarning[] {
               'learning rate rises until the end: choose a shorter rise or more steps',
           ];
     }),
+    ...Object.entries(policies).flatMap(([name, { schedule, epochs, miniBatches, critic }]) => {
+      const { steps } = training;
+      const learns = `so policy '${name}' learns nothing`;
+      const { updates, finalFraction = 1 } = schedule.type === 'constant' ? {} : schedule;
+      const all = steps * epochs * miniBatches;
+      return [
+        ...(updates !== undefined && updates < all && finalFraction === 0
+          ? [
+              `policies.${name}.schedule has brought the learning rate to 0 after ${updates} of at most ${all} updates, ${learns} ` +
+                'from then on: choose more updates, or a finalFraction above 0',
+            ]
+          : []),
+        ...(critic !== undefined && critic.aheadSteps >= steps && estimator.traits.needs === 'values'
+          ? [
+              `policies.${name}.critic.aheadSteps is ${critic.aheadSteps}, and the run has ${steps} steps, ${learns}: choose ` +
+                'fewer steps ahead',
+            ]
+          : []),
+      ];
+    }),
   ].map((message) => ({ code: 'settings', message }));
 }
 
