@@ -7,10 +7,12 @@ interface TableProps {
   readonly title?: string;
   readonly header: readonly string[];
   readonly rows: readonly (readonly ComponentChild[])[];
+  /** Shows the last rows if there are too many, and not the first ones. */
+  readonly latest?: true;
 }
 
 /** A table whose first column heads its rows; draws nothing without rows. */
-export function Table({ title, header, rows }: TableProps) {
+export function Table({ title, header, rows, latest }: TableProps) {
   if (rows.length === 0) return null;
   return (
     <section class="tabled">
@@ -27,7 +29,7 @@ export function Table({ title, header, rows }: TableProps) {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, MOST_ROWS).map(([first, ...cells], i) => (
+            {(latest ? rows.slice(-MOST_ROWS) : rows.slice(0, MOST_ROWS)).map(([first, ...cells], i) => (
               <tr key={i}>
                 <th scope="row">{first}</th>
                 {cells.map((cell, column) => (
@@ -40,7 +42,7 @@ export function Table({ title, header, rows }: TableProps) {
       </div>
       {rows.length > MOST_ROWS && (
         <p class="faint">
-          {MOST_ROWS} of {rows.length}; all stand in events.jsonl.
+          The {latest ? 'last' : 'first'} {MOST_ROWS} of {rows.length}; all stand in events.jsonl.
         </p>
       )}
     </section>

@@ -21,6 +21,7 @@ export function TablesTab({ run }: { readonly run: HeardRun }) {
       <Table
         title="Evaluations"
         header={EVALUATION_HEADER}
+        latest
         rows={log.scores.flatMap((event) => evaluationRows(event, log.scores))}
       />
       <Table
