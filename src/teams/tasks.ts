@@ -16,6 +16,7 @@ export {
   bootstrapInterval,
   majorityAtK,
   passAtK,
+  scoreInterval,
 } from './tasks/metrics.js';
 export { mix } from './tasks/mix.js';
 

@@ -1,7 +1,8 @@
 /**
  * Eight short runs whose events, episodes and weights must not change: SHA-256 of all of them, as version 0.1.0 made
- * them. Events are those since `health.groupSpread` is measured over groups with two turns of the agent. The kernels
- * are `native-avx2`, whose bits are the same on every processor with AVX2, and WebAssembly.
+ * them. Events are those since `health.groupSpread` is measured over groups with two turns of the agent, and since
+ * scores that are all equal have exact intervals. The kernels are `native-avx2`, whose bits are the same on every
+ * processor with AVX2, and WebAssembly.
  * `DRMAS_FREEZE=1` writes the hashes anew, which is right only for a change that is meant to change results.
  * `npm run frozen` runs this whole file, and compares the pages of the reference with the source: commands, settings,
  * public names, estimators and their vectors.

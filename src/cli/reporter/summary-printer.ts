@@ -46,7 +46,7 @@ function scoreLines(
     ];
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
-  const note = gain === 0 ? 'The scores are equal.' : chanceNote(first, last);
+  const note = gain === 0 ? 'The scores are equal.' : overlapping(first.interval, last.interval) ? MAY_BE_CHANCE : '';
   const row = (name: string, of: (event: ScoredEvaluation) => string) => [name, of(first), '->', of(last)];
   const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${fixed(gain, 1)} points)`;
   return [
@@ -64,31 +64,12 @@ function scoreLines(
   ];
 }
 
-type ScoredTasks = Pick<ScoredEvaluation, 'interval' | 'tasks'>;
-
-function chanceNote(first: ScoredTasks, last: ScoredTasks): string {
-  if (overlapping(first.interval, last.interval)) return MAY_BE_CHANCE;
-  return overlapping(widened(first), widened(last)) ? TOO_FEW_TASKS : '';
-}
+type Bounds = Pick<ScoredEvaluation['interval'], 'low' | 'high'>;
 
 const overlapping = (one: Bounds, other: Bounds) => one.low <= other.high && other.low <= one.high;
 
-type Bounds = Pick<ScoredEvaluation['interval'], 'low' | 'high'>;
-
-/**
- * The interval of a score. If no task is solved, or each is, resampling finds no spread; then the exact bound of
- * Clopper and Pearson (1934).
- */
-function widened({ interval: { low, high, level }, tasks }: ScoredTasks): Bounds {
-  const bound = ((1 - level) / 2) ** (1 / tasks);
-  if (high === 0) return { low, high: 1 - bound };
-  return low === 1 ? { low: bound, high } : { low, high };
-}
-
 const MAY_BE_CHANCE =
   'They overlap: the difference may be chance. More evaluation.tasks or evaluation.samples make them narrower.';
-const TOO_FEW_TASKS =
-  'With so few tasks the difference may be chance, although an interval has no width. More evaluation.tasks tell.';
 
 function measured(event: ScoredEvaluation, name: string, all: readonly ScoredEvaluation[]): string {
   const measure = measuresOf(event, all).find(([label]) => label === name);

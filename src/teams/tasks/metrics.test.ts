@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { golden } from '../../../test/goldens.js';
-import { averageAtK, bestAtK, bootstrapInterval, majorityAtK, passAtK } from './metrics.js';
+import { averageAtK, bestAtK, bootstrapInterval, majorityAtK, passAtK, scoreInterval } from './metrics.js';
 
 describe('passAtK', () => {
   it('is the probability of drawing at least one right sample without replacement', () => {
@@ -109,6 +109,27 @@ describe('bootstrapInterval', () => {
     expect(() => bootstrapInterval([Number.NaN])).toThrow('finite');
     expect(() => bootstrapInterval([1], { level: 95 })).toThrow('level must lie between 0 and 1');
     expect(() => bootstrapInterval([1], { resamples: 0 })).toThrow('resamples');
+  });
+});
+
+describe('scoreInterval', () => {
+  it('is the bootstrap interval of scores that differ', () => {
+    const scores = [1, 0, 0.5, 1];
+    expect(scoreInterval(scores, { level: 0.9, seed: 2 })).toEqual(bootstrapInterval(scores, { level: 0.9, seed: 2 }));
+  });
+
+  it('is never without width, and the exact one if no task is solved, or each is', () => {
+    // Clopper and Pearson: none of 10 leaves at most 1 - .025^(1/10).
+    const none = scoreInterval(Array(10).fill(0), { level: 0.95 });
+    expect(none).toEqual({ mean: 0, low: 0, high: expect.closeTo(0.3085, 4) });
+    const all = scoreInterval(Array(10).fill(1), { level: 0.95 });
+    expect(all).toEqual({ mean: 1, low: expect.closeTo(1 - none.high, 12), high: 1 });
+    const { low, high } = scoreInterval(Array(400).fill(0.5), { level: 0.95 });
+    expect([low, high]).toEqual([expect.closeTo(0.4954, 4), expect.closeTo(0.5046, 4)]);
+    expect(scoreInterval([0.5], { level: 0.95 })).toMatchObject({
+      low: expect.closeTo(0.0125),
+      high: expect.closeTo(0.9875),
+    });
   });
 });
 

@@ -136,6 +136,23 @@ export function bootstrapInterval(
   return { mean: mean(perTask), low: quantile(means, tail), high: quantile(means, 1 - tail) };
 }
 
+/**
+ * The interval of a mean over tasks of scores from 0 to 1: the bootstrap's. If all tasks score the same, all resamples
+ * do too, and their interval would have no width; then it is the exact one: at most such a share of all tasks scores
+ * otherwise that these tasks are drawn with a probability of (1 - level) / 2 (Clopper and Pearson 1934).
+ * @throws ArgumentError as `bootstrapInterval` does
+ */
+export function scoreInterval(
+  perTask: readonly number[],
+  options: { readonly level: number; readonly resamples?: number; readonly seed?: number },
+): BootstrapInterval {
+  const interval = bootstrapInterval(perTask, options);
+  const [score] = perTask as readonly [number];
+  if (perTask.some((other) => other !== score)) return interval;
+  const others = 1 - ((1 - options.level) / 2) ** (1 / perTask.length);
+  return { mean: interval.mean, low: score - others * score, high: score + others * (1 - score) };
+}
+
 function quantile(sorted: Float64Array, q: number): number {
   const position = q * (sorted.length - 1);
   const below = Math.floor(position);

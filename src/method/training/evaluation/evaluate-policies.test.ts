@@ -80,7 +80,9 @@ describe('an evaluation', () => {
   it('has the interval of the mean over tasks', () => {
     // The means of four draws from 1/2, 0, 1, 1/2 are distributed like eight coins: 95 % lie between 1/8 and 7/8.
     expect(evaluationEvent(groups, request, 0).interval).toEqual({ low: 0.125, high: 0.875, level: 0.95 });
-    expect(evaluationEvent([groups[2] as EpisodeGroup], request, 0).interval).toEqual({ low: 1, high: 1, level: 0.95 });
+    const ofOne = evaluationEvent([groups[2] as EpisodeGroup], request, 0);
+    expect(ofOne.interval).toEqual({ low: expect.closeTo(0.025), high: 1, level: 0.95 });
+    expect(ofOne.rewardInterval).toEqual({ low: 1, high: 1 });
   });
 
   it('has intervals of pass@k and maj@k too, and pass@k of fewer samples', () => {
@@ -109,7 +111,7 @@ describe('an evaluation', () => {
         ['(none)', [1, 1]],
       ]),
     );
-    expect(slices?.level?.['10']).toMatchObject({ passAtK: 1, majorityAtK: 0.5, passInterval: { low: 1, high: 1 } });
+    expect(slices?.level?.['10']).toMatchObject({ passAtK: 1, majorityAtK: 0.5, passInterval: { high: 1 } });
     expect(evaluationEvent(groups, request, 0)).not.toHaveProperty('slices');
   });
 

@@ -12,7 +12,7 @@ import {
   successOf,
   type TaskSet,
 } from '@drmas/engine/nouns';
-import { BENCHMARK, bestAtK, bootstrapInterval } from '../../../teams/tasks.js';
+import { BENCHMARK, bestAtK, bootstrapInterval, scoreInterval } from '../../../teams/tasks.js';
 import { failureText } from '../play/failures.js';
 import { evaluationTasks } from '../play/step-tasks.js';
 import { agentPartMeans, namedMeans } from '../record/recorder.js';
@@ -163,7 +163,7 @@ function agentEvaluations(
   );
 }
 
-// The scores of a team on held-out tasks: avg@k, pass@k, maj@k, each with a bootstrap interval over tasks.
+// The scores of a team on held-out tasks: avg@k, pass@k, maj@k, each with an interval over tasks.
 
 /** Number of resamples of the bootstrap; its seed is fixed, so that equal scores have equal intervals. */
 const RESAMPLES = 2000;
@@ -179,18 +179,18 @@ function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationSco
     averageAtK: mean(average),
     passAtK: mean(best),
     majorityAtK: mean(majority),
-    interval: { ...intervalOf(average, level), level },
-    passInterval: intervalOf(best, level),
-    majorityInterval: intervalOf(majority, level),
+    interval: { ...intervalOf(average, level, scoreInterval), level },
+    passInterval: intervalOf(best, level, scoreInterval),
+    majorityInterval: intervalOf(majority, level, scoreInterval),
     passAt: passAt(scores),
   };
 }
 
 const rewardOf = (perTask: readonly number[], level: number) =>
-  perTask.length === 0 ? {} : { reward: mean(perTask), rewardInterval: intervalOf(perTask, level) };
+  perTask.length === 0 ? {} : { reward: mean(perTask), rewardInterval: intervalOf(perTask, level, bootstrapInterval) };
 
-function intervalOf(perTask: readonly number[], level: number): Interval {
-  const { low, high } = bootstrapInterval(perTask, { level, resamples: RESAMPLES, seed: 0 });
+function intervalOf(perTask: readonly number[], level: number, method: typeof scoreInterval): Interval {
+  const { low, high } = method(perTask, { level, resamples: RESAMPLES, seed: 0 });
   return { low, high };
 }
 

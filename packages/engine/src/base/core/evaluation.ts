@@ -30,7 +30,7 @@ export interface AgentEvaluation {
 
 /**
  * Scores of k samples a task, means over tasks. A sample's score is its success (`successOf`), from 0 to 1. Intervals
- * are bootstrap intervals over tasks.
+ * are bootstrap intervals over tasks, or exact ones if all tasks score the same.
  */
 export interface EvaluationScores {
   readonly tasks: number;

@@ -38,7 +38,7 @@ import {
 } from '../../../../method/index.js';
 import type { Recipe } from '../../../../method/recipe.js';
 import { applyFailureRule, type CostOfCalls, costOfCalls } from '../../../../teams/rollout.js';
-import { bootstrapInterval } from '../../../../teams/tasks.js';
+import { scoreInterval } from '../../../../teams/tasks.js';
 
 /** The usual estimators whose advantages do not depend on the scale of the rewards. */
 const COMPARED = usualEstimators.filter((one) => openEstimator(one).laws.takesScaleOut);
@@ -121,7 +121,7 @@ export function probeFindings(
   const judged = scored.flatMap((group) => group.episodes);
   const rewarded = [...new Set(judged.flatMap(({ score }) => Object.keys(score.agents)))].sort();
   const { level } = recipe.evaluation;
-  const { mean: success, low, high } = bootstrapInterval(perTask.map(mean), { level, seed: 0 });
+  const { mean: success, low, high } = scoreInterval(perTask.map(mean), { level, seed: 0 });
   const others = COMPARED.filter(({ type }) => type !== recipe.advantage.type);
   const estimated: [string, StepAdvantages][] = [
     [recipe.advantage.type, advantages],
