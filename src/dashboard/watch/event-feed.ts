@@ -7,7 +7,7 @@ import { changedRecords, EPISODES, EVENTS, RunDirectory } from '../../method/sto
 import type { EpisodeFile, FeedMessage, ListedRun } from '../../runs/analysis.js';
 import { changeEvents } from '../report/run-data.js';
 import { LogTail } from './log-tail.js';
-import { eventOf, type RunCatalog } from './run-catalog.js';
+import { lineOf, type RunCatalog } from './run-catalog.js';
 
 /** Milliseconds between two reads of the files of a run, also while it is being prepared, and of a folder of runs. */
 const RUN_MS = 500;
@@ -54,6 +54,9 @@ class FollowedRun {
   #listed = '';
   #files = '';
   #reset = true;
+  /** The lines that were read, and whether the page was told of the first one that has no event. */
+  #lines = 0;
+  #told = false;
   #warnings: readonly RunEvent[] = [];
 
   constructor(name: string, path: string) {
@@ -92,7 +95,8 @@ class FollowedRun {
   async *#events(): AsyncGenerator<FeedMessage> {
     for (let first = this.#reset; ; first = false) {
       const { rewound, lines, more } = await this.#tail.read();
-      const events = lines.flatMap((line) => eventOf(line) ?? []);
+      if (rewound) [this.#lines, this.#told] = [0, false];
+      const events = lines.flatMap((line) => this.#eventsOf(line));
       const reset = this.#reset || rewound;
       // An empty log is reported once too: the page then knows that there are no events yet.
       if (events.length > 0 || rewound || (first && !more))
@@ -100,6 +104,17 @@ class FollowedRun {
       if (events.length > 0 || (first && !more)) this.#reset = false;
       if (!more) return;
     }
+  }
+
+  /** The event of a line; a warning about the first line without one. */
+  #eventsOf(line: string): readonly RunEvent[] {
+    const { event, fault } = lineOf(line);
+    this.#lines++;
+    if (event !== undefined) return [event];
+    if (this.#told) return [];
+    this.#told = true;
+    const message = `${EVENTS}:${this.#lines}: ${fault}; this page leaves out such lines`;
+    return [{ type: 'warning', code: 'lines.unread', message, time: new Date().toISOString(), version: 1 }];
   }
 }
 

@@ -126,7 +126,7 @@ async function readOn({ tail, facts }: KnownRun): Promise<void> {
     const { rewound, lines, more } = await tail.read();
     if (rewound) facts.reset();
     for (const line of lines) {
-      const event = eventOf(line);
+      const { event } = lineOf(line);
       if (event !== undefined) facts.add(event);
     }
     if (!more) return;
@@ -134,12 +134,12 @@ async function readOn({ tail, facts }: KnownRun): Promise<void> {
 }
 
 /**
- * The event of a line; undefined for a line without an event, or with one that the page cannot show, which a damaged
- * disk may leave.
+ * The event of a line; its fault if it has none, or one that the page cannot show, as after a damage of the disk or
+ * from a later version.
  */
-export function eventOf(line: string): RunEvent | undefined {
+export function lineOf(line: string): { readonly event?: RunEvent; readonly fault?: string } {
   const event = jsonObject(line);
-  return typeof event?.type === 'string' && eventFault(event) === undefined
-    ? (event as unknown as RunEvent)
-    : undefined;
+  if (typeof event?.type !== 'string') return { fault: `expected an event as one JSON object, got "${excerpt(line)}"` };
+  const fault = eventFault(event);
+  return fault === undefined ? { event: event as unknown as RunEvent } : { fault };
 }

@@ -192,20 +192,24 @@ describe('watch app', () => {
       const { size } = await stat(log);
       const gone = new AbortController();
       const events: [reset: boolean, count: number][] = [];
+      const unread: string[] = [];
       for await (const message of followRuns(new RunCatalog(join(root, 'growing')), ['run'], gone.signal)) {
         if (message.type !== 'events') continue;
         if (message.data.events.some((event) => event.type === 'warning' && event.code === 'files.changed')) continue;
+        for (const event of message.data.events)
+          if (event.type === 'warning' && event.code === 'lines.unread') unread.push(event.message);
         events.push([message.data.reset, message.data.events.length]);
-        if (events.length === 1) await appendFile(log, `${JSON.stringify(stamped(step(3)))}\nnot an event\n{"torn`);
+        if (events.length === 1) await appendFile(log, `${JSON.stringify(stamped(step(3)))}\nnot an event\n\n{"torn`);
         if (events.length === 2) await truncate(log, size);
         if (events.length === 4) gone.abort();
       }
       expect(events).toEqual([
         [true, 9],
-        [false, 1],
+        [false, 2],
         [true, 0],
         [false, 9],
       ]);
+      expect(unread).toEqual([expect.stringMatching(/^events\.jsonl:11: .*got "not an event"; this page leaves out/)]);
     });
 
     it('leaves the files of a run as they are', async () => {
