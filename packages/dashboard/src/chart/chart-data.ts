@@ -62,9 +62,10 @@ export function extentOf(lines: readonly Line[], include: readonly number[], may
   const positive = values.filter((value) => value > 0);
   const least = positive.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
   const most = positive.reduce((a, b) => Math.max(a, b), 0);
-  // Norms of 1e-12 are zero in effect, so four powers of ten are enough.
-  const floor = Math.max(least, most / 1e4);
-  if (mayBeLogarithmic && most / least > WIDE) return { low: floor, high: most, logarithmic: true };
+  // Norms of 1e-12 are zero in effect, so four powers of ten below nearly all values are enough. A spike is above them.
+  const floor = () =>
+    Math.max(least, (positive.toSorted((a, b) => a - b).at(-1 - Math.floor(positive.length / 10)) ?? 0) / 1e4);
+  if (mayBeLogarithmic && most / least > WIDE) return { low: floor(), high: most, logarithmic: true };
   const all = [...values, ...include];
   const low = all.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
   const high = all.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);

@@ -17,8 +17,23 @@ export interface ChartStyle {
 const FONT = '11px system-ui, sans-serif';
 const MOST_DOTS = 40;
 
-const tickText = (unit: ChartStyle['unit'], value: number) =>
-  unit === 'share' ? percent(value, 0) : String(Number(value.toPrecision(3)));
+/** The most characters of a tick that the place beside an axis has room for. */
+const LONGEST_TICK = 7;
+/** Ticks that are nearer to each other need an exponent. */
+const LEAST_INCREMENT = 1e-5;
+
+/**
+ * A tick with the digits that tell it from its neighbours.
+ * @param increment The distance of two ticks, 0 if it varies
+ */
+export function tickText(unit: ChartStyle['unit'], value: number, increment: number): string {
+  const scale = unit === 'share' ? 100 : 1;
+  const [, fraction = ''] = String(Number((scale * increment).toPrecision(3))).split('.');
+  if (unit === 'share') return percent(value, fraction.length);
+  const digits = increment < LEAST_INCREMENT ? value.toPrecision(3) : value.toFixed(fraction.length);
+  const text = String(Number(digits));
+  return text.length <= LONGEST_TICK ? text : Number(value.toPrecision(3)).toExponential();
+}
 
 /** The data that a chart's options depend on: as a run grows, dots disappear and an axis may become logarithmic. */
 export function shapeOf(lines: readonly Line[], style: ChartStyle): string {
@@ -80,7 +95,8 @@ export function chartOptions(
         gap: 4,
         space: 28,
         ...(logarithmic ? { splits: (_: uPlot, __: number, low: number, high: number) => powersOfTen(low, high) } : {}),
-        values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : tickText(style.unit, tick))),
+        values: (_, ticks, __, ___, increment) =>
+          ticks.map((tick) => (tick === null ? '' : tickText(style.unit, tick, logarithmic ? 0 : increment))),
       },
     ],
     series: [
