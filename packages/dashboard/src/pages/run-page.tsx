@@ -144,7 +144,9 @@ function RecipeTab({ record }: { readonly record: ShownRecord | null }) {
       {recipe.overrides.length > 0 && (
         <p>
           {recipe.overrides.map((override) => (
-            <code key={override}>{clean(override)}</code>
+            <span key={override}>
+              <code>{clean(override)}</code>{' '}
+            </span>
           ))}
         </p>
       )}

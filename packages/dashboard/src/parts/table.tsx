@@ -17,7 +17,8 @@ export function Table({ title, header, rows, latest }: TableProps) {
   return (
     <section class="tabled">
       {title !== undefined && <h2>{title}</h2>}
-      <div class="scroll">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no pointer scrolls it with the keyboard */}
+      <section class="scroll" aria-label={title ?? header[0]} tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -39,7 +40,7 @@ export function Table({ title, header, rows, latest }: TableProps) {
             ))}
           </tbody>
         </table>
-      </div>
+      </section>
       {rows.length > MOST_ROWS && (
         <p class="faint">
           The {latest ? 'last' : 'first'} {MOST_ROWS} of {rows.length}; all stand in events.jsonl.
