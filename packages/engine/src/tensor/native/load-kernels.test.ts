@@ -63,7 +63,10 @@ beforeAll(async () => {
   sources = await writeSources('first');
 });
 afterAll(() => rm(root, { recursive: true }));
-afterEach(() => vi.unstubAllEnvs());
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
 
 const emptyCache = () => join(root, `cache ${count++}`);
 
@@ -110,6 +113,18 @@ async function filesIn(DRMAS_CACHE: string): Promise<string[]> {
   const [hash = ''] = await readdir(builds);
   return (await readdir(join(builds, hash))).sort();
 }
+
+it('nothing is compiled if Node loads no addons', async () => {
+  vi.spyOn(process, 'dlopen').mockImplementation(() => {
+    throw Object.assign(new Error('loading addons is disabled'), { code: 'ERR_DLOPEN_DISABLED' });
+  });
+  const { CXX, lines } = await notingCompiler();
+  expect(await load({ DRMAS_CACHE: emptyCache(), CXX })).toMatchObject({
+    reason: expect.stringContaining('--no-addons'),
+    cause: 'other',
+  });
+  expect(await lines()).toEqual(['']);
+});
 
 describe.runIf(process.arch === 'x64')('the plan of a build', () => {
   it('links what runs on every processor first, whose copies of shared templates the linker keeps', () => {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../errors.js';
-import { cacheDirectory, type Environment } from '../../platform.js';
+import { cacheDirectory, codeOf, type Environment } from '../../platform.js';
 import { hostKernels, hostMemory } from '../host-kernels.js';
 import type { HostMemoryKinds } from '../kernel-arguments.js';
 import type { KernelOperations, NativeOperations } from '../kernel-operations.js';
@@ -72,15 +72,28 @@ const none = (cause: NoKernelsCause, reason: string): NoKernels => ({ reason, ca
 /**
  * Loads the native kernels: the ones that ship compiled. If those do not load, it compiles the set that the request
  * needs on this processor, unless the cache holds it (about 20 s of processor time). A missing compiler, directory or
- * processor feature is a `reason`, not an error.
+ * processor feature is a `reason`, not an error. So are options of Node that forbid addons.
  */
 export async function loadNativeKernels(options: NativeOptions): Promise<LoadedAddon> {
   const { loaded } = options;
+  const disabled = addonsDisabled();
+  if (disabled !== undefined) return none('other', disabled);
   if (loaded !== undefined && (await isIntact(loaded))) return loadAddon(loaded, options);
   const prebuilt = await prebuiltFor(options);
   if ('addon' in prebuilt) return kernelsOf(prebuilt.addon as Addon, options);
   if (process.platform === 'win32') return none('other', `on Windows they are not compiled, and ${prebuilt.reason}`);
   return loadCompiled(options);
+}
+
+/** Why Node loads no addon in this process, if its options say so. One that was compiled here would not load either. */
+function addonsDisabled(): string | undefined {
+  try {
+    process.dlopen({ exports: {} }, join(shippedSources(), 'absent.node'));
+  } catch (error) {
+    if (codeOf(error) === 'ERR_DLOPEN_DISABLED')
+      return 'Node loads no addons with --no-addons, and with --permission only if --allow-addons is there too';
+  }
+  return undefined;
 }
 
 /** The addon that ships, unless somebody names a compiler (`CXX`), or other sources, and so wants to compile. */
