@@ -23,6 +23,18 @@ describe('the end of a process', () => {
     );
   });
 
+  it('by an error that nothing catches is left to Node', async () => {
+    const process = Object.assign(new EventEmitter(), { exitCode: 1 });
+    const write = vi.fn();
+    guardExit(process as unknown as NodeJS.Process, write);
+    process.emit('uncaughtExceptionMonitor', new Error('no thread'));
+    setImmediate(process.emit.bind(process, 'exit', 1)); // as Node does: without a frame of other code
+    await new Promise(setImmediate);
+    expect(write).not.toHaveBeenCalled();
+    process.emit('exit', 1);
+    expect(write).toHaveBeenCalledOnce();
+  });
+
   it('by the command or by an interruption stays as it is', () => {
     expect(exitWith(0, { ended: true })).toEqual({ exitCode: 0, shown: '' });
     expect(exitWith(130)).toEqual({ exitCode: 130, shown: '' });

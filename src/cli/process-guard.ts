@@ -13,9 +13,14 @@ type Guarded = Pick<NodeJS.Process, 'on' | 'exitCode'>;
  */
 export function guardExit(process: Guarded, write: (text: string) => void = writeError): () => void {
   let ended = false;
+  let failed = false;
+  process.on('uncaughtExceptionMonitor', () => {
+    failed = true;
+  });
   process.on('exit', (code) => {
     if (ended || code === INTERRUPTED) return;
     const place = (new Error().stack ?? '').split('\n').filter((line) => /^\s+at /.test(line) && !IGNORED.test(line));
+    if (failed && place.length === 0) return; // no code called `exit`, and Node prints the error
     write(
       `error: the code of the recipe ended the process before the command was done, with exit code ${code}\n${place.join('\n')}\n`,
     );
