@@ -13,6 +13,7 @@ export { readArchive, writeArchive } from './base/platform/formats/tar-archive.j
 export {
   codeOf,
   flushDirectory,
+  flushOpen,
   moveFile,
   nodeFiles,
   pathFault,

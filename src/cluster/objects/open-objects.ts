@@ -3,7 +3,7 @@
 import { copyFile, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { reasonOf, StoreError } from '@drmas/engine/errors';
-import { codeOf, flushDirectory, nodeFiles, TEMPORARY, temporaryName } from '@drmas/engine/platform';
+import { codeOf, flushDirectory, flushOpen, nodeFiles, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { checkObjects, type ObjectStore } from './object-store.js';
 import { S3Objects, s3Place } from './s3-objects.js';
 
@@ -39,7 +39,7 @@ export class FolderObjects implements ObjectStore {
       try {
         await copyFile(path, temporary);
         const file = await open(temporary, 'r+');
-        await file.sync().finally(() => file.close());
+        await flushOpen(file).finally(() => file.close());
         await rename(temporary, target);
       } catch (error) {
         await rm(temporary, { force: true });

@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { exactJson, messageOf, RunError, refuseOthers } from '@drmas/engine/errors';
 import { type Episode, type Message, successOf, type Tool, type Turn } from '@drmas/engine/nouns';
-import { moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
+import { flushOpen, moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { readEpisodes } from '../../method/store.js';
 
 /** A demonstration of one call: the conversation that the agent read, and its answer as the last message. */
@@ -171,7 +171,7 @@ export class LineFile {
 
   async #finish(): Promise<void> {
     await this.#write();
-    await this.#file.sync();
+    await flushOpen(this.#file);
     await this.#file.close();
   }
 

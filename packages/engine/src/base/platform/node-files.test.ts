@@ -5,7 +5,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
 import { nodeFiles } from './node-files.js';
 
@@ -74,6 +74,20 @@ describe('node files', () => {
         break;
       }
     });
+  });
+
+  it('are flushed where open files have no method for it', async () => {
+    const file = await open(directory);
+    const sync = vi.spyOn(Object.getPrototypeOf(file), 'sync').mockRejectedValue(new Error('Method not implemented.'));
+    await file.close();
+    const path = join(directory, 'deep', 'flushed');
+    await nodeFiles.makeDirectory(join(directory, 'deep'));
+    await nodeFiles.write(path, 'a');
+    await nodeFiles.flush(path);
+    await nodeFiles.replace(path, 'b');
+    await nodeFiles.rename(path, `${path} too`);
+    sync.mockRestore();
+    expect(await nodeFiles.readText(`${path} too`)).toBe('b');
   });
 
   it.skipIf(!existsSync('/dev/full'))('names the file that a disk has no room for', async () => {

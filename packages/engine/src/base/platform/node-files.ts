@@ -3,6 +3,7 @@ import {
   closeSync,
   constants,
   fstatSync,
+  fsync,
   fsyncSync,
   ftruncateSync,
   lstatSync,
@@ -12,9 +13,10 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type { FileLock, Files } from '../core/files.js';
 
 /** The prefix of temporary names. Such files and directories remain only after a process was killed. */
@@ -93,7 +95,7 @@ async function write(path: string, content: string | Uint8Array | Iterable<strin
   try {
     const parts = typeof content === 'string' || content instanceof Uint8Array ? [content] : together(content);
     for (const part of parts) await file.writeFile(part); // each part starts at the end of the previous one
-    await file.sync();
+    await flushOpen(file);
   } catch (error) {
     throw withPath(error, path);
   } finally {
@@ -246,10 +248,13 @@ async function flushTree(path: string): Promise<void> {
 /** Error codes of a file that this process may not write. Such a file is complete; it is flushed if possible. */
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
 
+/** Flushes an open file. `FileHandle.sync` is absent in the file system that Yarn's Plug'n'Play gives to programs. */
+export const flushOpen = ({ fd }: FileHandle): Promise<void> => promisify(fsync)(fd);
+
 async function flushFile(path: string, flags: 'r' | 'r+'): Promise<void> {
   const file = await open(path, flags);
   try {
-    await file.sync();
+    await flushOpen(file);
   } finally {
     await file.close();
   }
@@ -263,7 +268,7 @@ export async function flushDirectory(path: string): Promise<void> {
   try {
     const directory = await open(path, 'r');
     try {
-      await directory.sync();
+      await flushOpen(directory);
     } finally {
       await directory.close();
     }
