@@ -85,7 +85,8 @@ export async function* textChunks(file: string): AsyncGenerator<string> {
     try {
       const before = await handle.stat();
       const bytes = Buffer.allocUnsafe(CHUNK_BYTES); // one for all: collecting one a piece takes more memory
-      for (let read = await handle.read(bytes); read.bytesRead > 0; read = await handle.read(bytes))
+      const readOn = () => handle.read(bytes, 0, bytes.length); // Yarn's Plug'n'Play needs all three
+      for (let read = await readOn(); read.bytesRead > 0; read = await readOn())
         yield decode(bytes.subarray(0, read.bytesRead));
       const after = await handle.stat();
       if (after.size < before.size || (after.size === before.size && after.mtimeMs !== before.mtimeMs))
