@@ -244,6 +244,53 @@ function uninstallable(place: string, tarballs: Tarballs): string[] {
   return status === 0 ? [] : [`the team of init does not load from the installed package: ${stderr}`];
 }
 
+/** The faults if Yarn installs the packages as Plug'n'Play does: from archives, with a file system of its own. */
+function unusableInYarn(place: string, tarballs: Tarballs): string[] {
+  const folder = join(place, 'yarn');
+  const project = join(folder, 'project');
+  mkdirSync(project, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{}\n');
+  const yarnPackage = '@yarnpkg/cli-dist@4';
+  execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', yarnPackage], { cwd: folder });
+  writeFileSync(join(project, 'yarn.lock'), '');
+  const files = Object.fromEntries(Object.entries(tarballs).map(([name, file]) => [name, `file:${file}`]));
+  const manifest = { type: 'module', dependencies: { drmas: files.drmas }, resolutions: files };
+  writeFileSync(join(project, 'package.json'), JSON.stringify(manifest));
+  writeFileSync(join(project, 'program.js'), IN_YARN);
+  const yarn = join(folder, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js');
+  const env = {
+    ...process.env,
+    YARN_ENABLE_TELEMETRY: '0',
+    YARN_GLOBAL_FOLDER: folder,
+    YARN_NODE_LINKER: 'pnp',
+    CI: '',
+  };
+  const run = (...words: string[]) =>
+    spawnSync(process.execPath, [yarn, ...words], { cwd: project, env, encoding: 'utf8' });
+  const outputs = [
+    run('install'),
+    run('drmas', 'init', '.'),
+    run('drmas', 'plan', 'team.ts'),
+    run('node', 'program.js'),
+  ];
+  const failed = outputs.find(({ status }) => status !== 0);
+  return failed === undefined ? [] : [`Yarn's Plug'n'Play: ${failed.stdout}${failed.stderr}`];
+}
+
+/** Saves a model, and fails if a library has another engine. */
+const IN_YARN = `import { createRequire } from 'node:module';
+import { tinyDecoder } from 'drmas';
+import { openModel } from 'drmas/engine';
+const drmas = createRequire(createRequire(import.meta.url).resolve('drmas'));
+const engineOf = (name) => createRequire(drmas.resolve(name)).resolve('@drmas/engine');
+for (const name of ['@drmas/tinker', '@drmas/webgpu'])
+  if (engineOf(name) !== drmas.resolve('@drmas/engine')) throw new Error(name + ' has another engine than drmas');
+const sizes = { width: 48, layers: 1, heads: 3, feedForward: 64, context: 64 };
+const model = await openModel(tinyDecoder({ ...sizes, tokenizer: { type: 'bytes' } }), { seed: 7, threads: 1 });
+await model.save('model');
+await model.dispose();
+`;
+
 /** The faults if npm installs the engine alone, and its README is followed. */
 function unusableAlone(place: string, tarballs: Tarballs): string[] {
   const folder = join(place, 'the engine alone');
@@ -301,6 +348,7 @@ try {
     ...uninstallable(place, tarballs),
     ...unfollowable(place, installed),
     ...unusableAlone(place, tarballs),
+    ...unusableInYarn(place, tarballs),
     ...[installed, ...libraries]
       .flatMap(missingSources)
       .map((line) => `a source map points to a file that does not ship: ${line}`),
