@@ -12,6 +12,7 @@ const sources = fileURLToPath(new URL('../..', import.meta.url));
  * compiled, if there is one.
  */
 export const startWorker: typeof startFromSources = (name, from, workerData, options) => {
+  if (from === undefined) return startFromSources(name, from, workerData, options);
   const compiled = join(inject('compiledWorkers'), relative(sources, dirname(fileURLToPath(from))), `${name}.mjs`);
   if (!existsSync(compiled)) return startFromSources(name, from, workerData, options);
   // A loader costs each thread half a second: only tests of modules of users in TypeScript ask for one.

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
+import { BackendError } from '../core/errors.js';
 import { startWorker } from './start-worker.js';
 
 // All other tests start compiled ones (test/compile-workers.ts).
@@ -9,4 +10,9 @@ it('starts a module from its sources', async () => {
   while (message.type === 'progress') [message] = await once(worker, 'message'); // it compiles kernels first
   expect(message).toMatchObject({ type: 'ready', threads: 1 });
   expect(await worker.terminate()).toBe(1);
+});
+
+it.each([undefined, 'file:///app/bundle.mjs'])('says what to do in a bundle: %s', (from) => {
+  expect(() => startWorker('engine-worker', from, {})).toThrow(BackendError);
+  expect(() => startWorker('engine-worker', from, {})).toThrow(/engine-worker\.js .* out of the bundle/);
 });
