@@ -120,6 +120,21 @@ it.skipIf(folder === '').each(['esm', 'cjs'] as const)(
   },
 );
 
+it.skipIf(folder === '').each(['esm', 'cjs'] as const)(
+  'makes bundles of every entry without the optional packages: %s',
+  async (format) => {
+    const { exports } = await readJson(join(repository, 'package.json'));
+    const entries = Object.keys(exports).filter((name) => !/[*]|json$/.test(name));
+    for (const entry of entries) {
+      const contents = `import * as names from 'drmas${entry.slice(1)}'; console.log(Object.keys(names).length);`;
+      const outfile = join(app, `entries/${entry.slice(2)}.${format === 'esm' ? 'mjs' : 'cjs'}`);
+      const stdin = { contents, resolveDir: app };
+      await esbuild({ stdin, bundle: true, platform: 'node', format, outfile, logLevel: 'error' });
+      expect(Number(await run(process.execPath, [outfile], app)), entry).toBeGreaterThanOrEqual(0);
+    }
+  },
+);
+
 it.skipIf(folder === '')('gives the same tokens from an SSR build of Vite that bundles all packages', async () => {
   const ssr = { noExternal: true, target: 'node' } as const;
   const build = { ssr: 'main.js', outDir: 'vite' };

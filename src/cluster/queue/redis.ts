@@ -14,7 +14,9 @@ export interface QueueModules {
 /** @throws RecipeError naming the packages to install */
 export async function queueModules(): Promise<QueueModules> {
   try {
-    const [{ Queue, Worker }, { Redis }] = await Promise.all([import('bullmq'), import('ioredis')]);
+    // Not together: bundlers accept that a package is absent only for an `await import` in a `try`.
+    const { Queue, Worker } = await import('bullmq');
+    const { Redis } = await import('ioredis');
     return { Queue, Worker, Redis };
   } catch (error) {
     throw new RecipeError(`a queue needs \`npm install bullmq ioredis\`: ${messageOf(error)}`, 'rollout.type');

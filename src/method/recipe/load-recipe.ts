@@ -20,13 +20,13 @@ export interface LoadedRecipe {
 }
 
 /** The extension of this package's files: `.ts` when it runs from its sources, `.js` when it was compiled. */
-const ownExtension = extname(fileURLToPath(import.meta.url));
-const shippedDirectory = new URL('../../../recipes/', import.meta.url);
+const ownExtension = () => extname(fileURLToPath(import.meta.url));
+const shippedDirectory = () => new URL('../../../recipes/', import.meta.url);
 
-const shippedFile = (name: string) => fileURLToPath(new URL(`${name}/recipe${ownExtension}`, shippedDirectory));
+const shippedFile = (name: string) => fileURLToPath(new URL(`${name}/recipe${ownExtension()}`, shippedDirectory()));
 
 export function shippedRecipes(): string[] {
-  return readdirSync(shippedDirectory)
+  return readdirSync(shippedDirectory())
     .filter((name) => existsSync(shippedFile(name)))
     .sort();
 }
@@ -101,10 +101,11 @@ async function importDefinition(file: string): Promise<RecipeDefinition> {
 }
 
 /** Stack frames outside the user's code: this package (compiled, and as source maps show it), libraries, Node. */
-const packageRoot = fileURLToPath(new URL(ownExtension === '.js' ? '../../../../' : '../../../', import.meta.url));
-const notTheirs = [
-  join(packageRoot, 'src', sep),
-  join(packageRoot, 'dist', sep),
+const packageRoot = () =>
+  fileURLToPath(new URL(ownExtension() === '.js' ? '../../../../' : '../../../', import.meta.url));
+const notTheirs = () => [
+  join(packageRoot(), 'src', sep),
+  join(packageRoot(), 'dist', sep),
   ...libraryPaths(),
   `${sep}node_modules${sep}`,
   'node:',
@@ -122,7 +123,8 @@ function threwAt(error: unknown): string | undefined {
     const [, address, position] = /^(file:.*?)(:\d+:\d+)$/.exec(place) ?? [];
     return [address === undefined ? place : `${fileURLToPath(address)}${position}`];
   });
-  return places.find((place) => isAbsolute(place) && !notTheirs.some((part) => place.includes(part)));
+  const parts = notTheirs();
+  return places.find((place) => isAbsolute(place) && !parts.some((part) => place.includes(part)));
 }
 
 function isDefinition(value: unknown): value is RecipeDefinition {

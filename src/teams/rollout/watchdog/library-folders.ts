@@ -3,8 +3,8 @@ import { dirname, join, sep } from 'node:path';
 
 /** The folder of each library of drmas, such as `@drmas/engine`: its code is below `src` or `dist` of it. */
 export function libraryFolders(): ReadonlyMap<string, string> {
-  const require = createRequire(import.meta.url);
   try {
+    const require = createRequire(import.meta.url);
     const { dependencies } = require('drmas/package.json') as { dependencies: Readonly<Record<string, string>> };
     const names = Object.keys(dependencies).filter((name) => name.startsWith('@drmas/'));
     return new Map(names.map((name) => [name, dirname(require.resolve(`${name}/package.json`))]));

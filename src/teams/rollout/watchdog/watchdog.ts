@@ -44,6 +44,7 @@ export async function enableWatchdog({ tellAfterMs = 5_000 }: WatchdogOptions = 
   if (shared !== undefined) return;
   const numbers = new Int32Array(new SharedArrayBuffer(NUMBERS * Int32Array.BYTES_PER_ELEMENT));
   shared = numbers;
+  ours = foldersOfDrmas();
   numbers[TELL_AFTER] = tellAfterMs;
   numbers[HEAP_LIMIT] = getHeapStatistics().heap_size_limit / MB;
   const questions: Questions = { look, end: () => exitAtOnce(1) };
@@ -75,9 +76,13 @@ export function watchTeams(endAfterMs: number): () => void {
   return () => void Atomics.sub(numbers, WATCHING, 1);
 }
 
-/** The code of drmas: `dist/src` if it was compiled, else `src`, and its libraries. */
-const own = fileURLToPath(new URL('../../../', import.meta.url));
-const ours = [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), ...libraryPaths()];
+/** The folders of drmas's code: `dist/src` if it was compiled, else `src`, and its libraries. */
+let ours: readonly string[] = [];
+
+function foldersOfDrmas(): string[] {
+  const own = fileURLToPath(new URL('../../../', import.meta.url));
+  return [own, own.replace(/dist([\\/])src([\\/])$/, 'src$2'), ...libraryPaths()];
+}
 
 /** The frames in which drmas calls a callback of a team. */
 const WRAPPER = /[\\/]async-scopes\.[jt]s:/;

@@ -208,9 +208,11 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
   };
 }
 
+/** Both in a `try`, so that bundlers accept that the package is absent. */
 async function clientModule() {
   try {
-    return await import('@modelcontextprotocol/client');
+    const client = await import('@modelcontextprotocol/client');
+    return { ...client, ...(await import('@modelcontextprotocol/client/stdio')) };
   } catch (error) {
     throw new ArgumentError(`mcpTools needs \`npm install @modelcontextprotocol/client\`: ${messageOf(error)}`);
   }
@@ -220,7 +222,7 @@ async function transportTo(
   server: string | ToolCommand,
   headers: Readonly<Record<string, string>>,
 ): Promise<{ transport: Transport; complaint: () => string }> {
-  const { StreamableHTTPClientTransport } = await clientModule();
+  const { getDefaultEnvironment, StdioClientTransport, StreamableHTTPClientTransport } = await clientModule();
   if (typeof server === 'string') {
     const transport = new StreamableHTTPClientTransport(new URL(server), {
       requestInit: { headers },
@@ -228,7 +230,6 @@ async function transportTo(
     });
     return { transport, complaint: () => '' };
   }
-  const { getDefaultEnvironment, StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const { command, args = [], env = {}, cwd } = server;
   const transport = new StdioClientTransport({
     command,

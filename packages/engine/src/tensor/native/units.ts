@@ -3,9 +3,6 @@ import { createRequire } from 'node:module';
 import type { Bfloat16Products } from '../bfloat16.js';
 import type { Isa, KernelSet } from './kernel-set.js';
 
-// A CommonJS package without types.
-const require = createRequire(import.meta.url);
-
 export interface Unit {
   readonly source: string;
   readonly object: string;
@@ -27,7 +24,8 @@ export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${is
 
 /** The directory of Node's headers for addons, and of the lists of Node's exports. */
 export function nodeHeaders() {
-  const { include_dir: include, def_paths: definitions } = require('node-api-headers') as {
+  // A CommonJS package without types.
+  const { include_dir: include, def_paths: definitions } = createRequire(import.meta.url)('node-api-headers') as {
     readonly include_dir: string;
     readonly def_paths: { readonly node_api_def: string };
   };
