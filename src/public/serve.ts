@@ -8,7 +8,7 @@ export { boundFetch } from '../gateway/agents/openai.js';
 export { type AnyLanguageModel, type TrainableOptions, trainable } from '../gateway/agents/trainable.js';
 export type { TrainedAgents, TrainedAgentsOptions } from '../serve/models/trained-agents.js';
 
-import { createRequire } from 'node:module';
+import Module from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type * as engine from '@drmas/engine/node';
@@ -31,7 +31,7 @@ async function installed(): Promise<Installed> {
   for (const place of places) {
     let path: string;
     try {
-      path = createRequire(place).resolve('drmas');
+      path = Module.createRequire(place).resolve('drmas'); // webpack replaces it if `createRequire` is imported
     } catch (problem) {
       problems.push(problem);
       continue;

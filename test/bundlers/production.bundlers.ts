@@ -35,6 +35,7 @@ const installed = await npmEnvironment({
     next: '16.4.6',
     react: '19.3.1',
     'react-dom': '19.3.1',
+    webpack: '5.112.2',
     ...others,
   },
   scripts: ['bun', 'deno'],
@@ -153,8 +154,26 @@ it.skipIf(folder === '')('gives the same tokens from a route of Next.js', async 
   expect(await (await fetch(url)).json()).toEqual(expected);
 });
 
+it.skipIf(folder === '')('gives the same tokens from a bundle of webpack', async () => {
+  const settings = { mode: 'production', target: 'node', entry: './main.js', output: { path: join(app, 'webpack') } };
+  const script = `import webpack from 'webpack';
+webpack(${JSON.stringify(settings)}, (error, stats) => {
+  if (error || stats.hasErrors()) throw error ?? new Error(stats.toString('errors-only'));
+});`;
+  await writeFile(join(app, 'pack.js'), script);
+  await run(process.execPath, ['pack.js'], app);
+  await writeFile(join(app, 'webpack/package.json'), '{ "type": "commonjs" }');
+  expect(await answerOf(process.execPath, ['webpack/main.js'])).toEqual(expected);
+});
+
 it.skipIf(folder === '')('gives the same tokens in Bun', async () => {
   expect(await answerOf(program('bun'), ['main.js'])).toEqual(expected);
+});
+
+it.skipIf(folder === '')('loads a recipe in Bun', async () => {
+  const command = join(app, 'node_modules/drmas/dist/src/cli/main.js');
+  const recipe = join(app, 'node_modules/drmas/templates/project/team.ts');
+  expect(await run(program('bun'), [command, 'recipes', 'show', recipe], app)).toContain('"recompute"');
 });
 
 it.skipIf(folder === '')('gives the same tokens in Deno', async () => {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { BackendError } from '../core/errors.js';
+import { loaderUrl } from './user-modules.js';
 
 /**
  * Starts a module beside `from` (an `import.meta.url`) in a separate thread; `name` has no extension.
@@ -25,6 +26,6 @@ export function startWorker(
 
 /** The loader's absolute path: evaluated code looks for packages from the process's folder. */
 function withLoader(entry: URL): string {
-  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
+  const loader = JSON.stringify(loaderUrl());
   return `import(${loader}).then(({ register }) => (register(), import(${JSON.stringify(entry)})))`;
 }

@@ -6,6 +6,9 @@ import { fileURLToPath } from 'node:url';
 /** The first version of Node that prints a warning about hooks in the loader thread. */
 const FIRST_WITH_WARNING = 26;
 
+/** The address of the loader for TypeScript. Joined, so that no bundler follows it into a program that needs none. */
+export const loaderUrl = (): string => import.meta.resolve(['tsx', 'esm', 'api'].join('/'));
+
 let prepared: Promise<void> | undefined;
 
 /** Enables Node to import TypeScript, and to find this package from files without an installed copy nearby. */
@@ -13,14 +16,13 @@ function prepare(): Promise<void> {
   prepared ??= (async () => {
     // Sources run with a loader for TypeScript, which loads the modules of users too.
     if (extname(fileURLToPath(import.meta.url)) !== '.js') return;
-    // Computed, so that no bundler follows it into a program that imports no modules of users.
-    const { register } = (await import(import.meta.resolve('tsx/esm/api'))) as typeof import('tsx/esm/api');
+    const { register } = (await import(loaderUrl())) as typeof import('tsx/esm/api');
     register();
     const hook = new URL('./package-hook.js', import.meta.url).href;
     if (Number.parseInt(process.versions.node, 10) < FIRST_WITH_WARNING) return modules.register(hook);
     const { resolveSync } = (await import(hook)) as typeof import('./package-hook.js');
-    const { registerHooks } = modules as unknown as { registerHooks(hooks: { resolve: typeof resolveSync }): void };
-    registerHooks({ resolve: resolveSync });
+    const { registerHooks } = modules as unknown as { registerHooks?(hooks: { resolve: typeof resolveSync }): void };
+    registerHooks?.({ resolve: resolveSync }); // Bun has none
   })();
   return prepared;
 }
