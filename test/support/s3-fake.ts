@@ -15,8 +15,8 @@ export interface S3Request {
 }
 
 /**
- * The fault in place of a reply: a status with an error code, an answer that is lost or ends in the middle, none at all,
- * or a page of a list that names no next one.
+ * The fault in place of a reply: a status with an error code, an answer that is lost or ends in the middle, none at
+ * all, or a page of a list that names no next one.
  */
 export type S3Fault =
   | { readonly status: number; readonly code: string }

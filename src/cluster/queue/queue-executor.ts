@@ -31,7 +31,8 @@ export interface QueueOptions {
 /**
  * An executor whose episodes are jobs in Redis. An episode's tokens follow from its content (seed, step, task, sample,
  * prompt), so that an episode that is played again has the same bits on any worker.
- * @throws RecipeError when Redis does not answer or refuses what a queue needs, another run uses the queue, the port is in use, or there is no key
+ * @throws RecipeError when Redis does not answer or refuses what a queue needs, another run uses the queue, the port is
+ *   in use, or there is no key
  */
 export async function queueExecutor(
   context: RolloutContext,

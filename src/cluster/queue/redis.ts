@@ -49,7 +49,10 @@ function checkAddress(url: string): void {
 /** Time for a connection, and for the first answers on it, in milliseconds. */
 const CONNECT_MS = 5000;
 
-/** @throws RecipeError when no server answers, it is not Redis or wants another password, or this machine does not trust its certificate */
+/**
+ * @throws RecipeError when no server answers, it is not Redis or wants another password, or this machine does not trust
+ *   its certificate
+ */
 export async function connectRedis({ Redis }: QueueModules, url: string): Promise<Redis> {
   checkAddress(url);
   const options = redisOptions(url);

@@ -11,7 +11,10 @@ import { retryAfterMs, webRequest } from '../platform.js';
 import type { EndpointSpec } from './endpoint-spec.js';
 import { requestLine } from './request-line.js';
 
-/** Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved or is not trusted. */
+/**
+ * Statuses that a retry cannot change: no key, no permission, an unknown model, or a server that has moved or is not
+ * trusted.
+ */
 const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 
 /** The longest reply. Far longer than the reply of a model in one turn. */

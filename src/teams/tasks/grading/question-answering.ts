@@ -26,8 +26,9 @@ export function exactMatch(prediction: string | null | undefined, references: st
 
 /**
  * SQuAD's F1: the harmonic mean of precision and recall over the words of the normalised texts, in [0, 1], for the best
- * reference. Two texts without words score 1, one text without words scores 0. A missing prediction scores 0. HotpotQA's
- * script differs: if one of two unequal texts is `yes`, `no` or `noanswer`, it scores 0. Its exact match is `exactMatch`.
+ * reference. Two texts without words score 1, one text without words scores 0. A missing prediction scores 0.
+ * HotpotQA's script differs: if one of two unequal texts is `yes`, `no` or `noanswer`, it scores 0. Its exact match is
+ * `exactMatch`.
  *
  * @example
  * ```ts

@@ -181,8 +181,8 @@ export class ToolServerError extends DrmasError {
 
 /**
  * Raised when drmas rejects a server or its answer: `redirect` (the server redirects the request to another server, or
- * in a circle), `too-long` (the answer exceeds the size limit), `untrusted` (the server's certificate is not trusted, or
- * it speaks no TLS). The same request fails again.
+ * in a circle), `too-long` (the answer exceeds the size limit), `untrusted` (the server's certificate is not trusted,
+ * or it speaks no TLS). The same request fails again.
  */
 export class AnswerError extends BackendError {
   readonly reason: 'redirect' | 'too-long' | 'untrusted';

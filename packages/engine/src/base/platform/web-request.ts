@@ -42,8 +42,8 @@ const MOST_HOPS = 5;
 /**
  * Sends a request. It follows a redirect only within the same origin (scheme, host and port), and only if method and
  * body stay the same: a key or a prompt reaches no server that the caller did not name.
- * @throws AnswerError for a redirect that is not followed, for an answer that is too long, and for a server whose TLS is
- *   refused; the signal's reason; a DOMException `TimeoutError`; the errors of `fetch`
+ * @throws AnswerError for a redirect that is not followed, for an answer that is too long, and for a server whose TLS
+ *   is refused; the signal's reason; a DOMException `TimeoutError`; the errors of `fetch`
  */
 export async function webRequest(url: string, request: WebRequest): Promise<WebAnswer> {
   const { signal, timeoutMs } = request;
