@@ -75,7 +75,11 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         ]),
     ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, names)),
     ...unheardPolicies(agents, policies, recipe.assign),
-    ...scalesOfGradients({ agents, policies, assign: recipe.assign, lists: recipe.lists, loss: recipe.loss }),
+    ...Object.entries(policies).flatMap(([name, policy]) => {
+      const own = Object.entries(agents).filter(([agent]) => recipe.assign[agent] === name);
+      const { prepares } = lossKind(lossNamed(lossSettings(recipe, name), recipe.lists.ownLosses));
+      return prepares ? [] : scaleOfGradients(name, policy, Object.fromEntries(own));
+    }),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
@@ -185,27 +189,23 @@ function unheardPolicies(settings: Recipe['agents'], policies: Recipe['policies'
  * A warning for each policy whose agents all have one `rewardWeight`, if that only scales gradients whose size the
  * optimiser takes out.
  */
-function scalesOfGradients({
-  agents: settings,
-  policies,
-  assign,
-  lists,
-  loss,
-}: Pick<Settings, 'agents' | 'policies' | 'assign' | 'lists' | 'loss'>): string[] {
-  return Object.entries(policies).flatMap(([name, { optimizer, entropyCoefficient, kl }]) => {
-    const agents = Object.keys(assign).filter((agent) => assign[agent] === name);
-    const weights = new Set(agents.map((agent) => settings[agent]?.rewardWeight));
-    const [weight] = weights;
-    if (weights.size !== 1 || weight === 1 || weight === 0) return [];
-    const { prepares } = lossKind(lossNamed(lossSettings({ loss, policies }, name), lists.ownLosses));
-    const hasOtherTerms = prepares || entropyCoefficient > 0 || (kl !== undefined && kl.in !== 'reward');
-    if (hasOtherTerms || !optimizerNamed(optimizer.type).takesScaleOut) return [];
-    const paths = agents.map((agent) => `agents.${agent}.rewardWeight`).join(', ');
-    return [
-      `the steps of '${optimizer.type}' hardly depend on the size of gradients, so ${paths} changes almost nothing: choose ` +
-        `another policies.${name}.optimizer.learningRate, or sgd`,
-    ];
-  });
+function scaleOfGradients(
+  name: string,
+  { optimizer, entropyCoefficient, kl }: Pick<Recipe['policies'][string], 'optimizer' | 'entropyCoefficient' | 'kl'>,
+  agents: Recipe['agents'],
+): string[] {
+  const weights = new Set(Object.values(agents).map(({ rewardWeight }) => rewardWeight));
+  const [weight] = weights;
+  if (weights.size !== 1 || weight === 1 || weight === 0) return [];
+  const hasOtherTerms = entropyCoefficient > 0 || (kl !== undefined && kl.in !== 'reward');
+  if (hasOtherTerms || !optimizerNamed(optimizer.type).takesScaleOut) return [];
+  const paths = Object.keys(agents)
+    .map((agent) => `agents.${agent}.rewardWeight`)
+    .join(', ');
+  return [
+    `the steps of '${optimizer.type}' hardly depend on the size of gradients, so ${paths} changes almost nothing: choose ` +
+      `another policies.${name}.optimizer.learningRate, or sgd`,
+  ];
 }
 
 /** A warning if a step plays one episode of a task, and the estimator compares the episodes of a task. */
