@@ -24,8 +24,9 @@ export const kernelFlags = (isa: Isa): string[] => [...COMMON, `-DDRMAS_ISA=${is
 
 /** The directory of Node's headers for addons, and of the lists of Node's exports. */
 export function nodeHeaders() {
+  const require = createRequire(import.meta.url);
   // A CommonJS package without types.
-  const { include_dir: include, def_paths: definitions } = createRequire(import.meta.url)('node-api-headers') as {
+  const { include_dir: include, def_paths: definitions } = require('node-api-headers') as {
     readonly include_dir: string;
     readonly def_paths: { readonly node_api_def: string };
   };
