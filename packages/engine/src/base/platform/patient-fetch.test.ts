@@ -29,15 +29,33 @@ describe('the error of a server that cannot be reached', () => {
   });
 });
 
-it('ends if a server closes the very first connection of a process at once', () => {
+/** The output of another process, in which `patientFetch` is new. */
+const inProcess = (body: string) => {
   const text = `
     import { createServer } from 'node:net';
     import { patientFetch } from ${JSON.stringify(new URL('patient-fetch.ts', import.meta.url).href)};
+    const failure = (address) => patientFetch(address, new AbortController()).catch(({ message }) => message);
+    ${body}`;
+  const words = ['--import', 'tsx', '--input-type=module', '--eval', text];
+  return execFileSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 });
+};
+
+it('ends if a server closes the very first connection of a process at once', () => {
+  const body = `
     const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1', async () => {
-      const address = 'http://127.0.0.1:' + server.address().port;
-      await patientFetch(address, new AbortController()).catch(({ message }) => console.log(message));
+      console.log(await failure('http://127.0.0.1:' + server.address().port));
       process.exit();
     });`;
-  const words = ['--import', 'tsx', '--input-type=module', '--eval', text];
-  expect(execFileSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })).toBe('fetch failed\n');
+  expect(inProcess(body)).toBe('fetch failed\n');
+});
+
+it('ends if a process sends its requests to a proxy that says nothing about this machine', () => {
+  const body = `
+    globalThis.fetch = (address, init) => new Promise((_, reject) => {
+      if (!String(address).startsWith('http://127.0.0.1')) reject(new TypeError('no way'));
+      init?.signal?.addEventListener('abort', () => reject(init.signal.reason));
+    });
+    console.log(await failure('http://there.example'));
+    process.exit();`;
+  expect(inProcess(body)).toBe('no way\n');
 });

@@ -58,7 +58,8 @@ async function loadParser(): Promise<void> {
   const server = createServer((_, response) => void response.end());
   try {
     await once(server.listen(0, '127.0.0.1'), 'listening');
-    await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    // The process may send all requests to a proxy, which may say nothing.
+    await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { signal: AbortSignal.timeout(1000) });
   } catch {
     // This process may have no server. Then only the first connection is at risk.
   } finally {
