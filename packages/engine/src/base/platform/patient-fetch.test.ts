@@ -8,7 +8,9 @@ const { signal } = new AbortController();
 const reasonFor = (address: string) => patientFetch(address, { signal }).then(String, reasonOf);
 
 describe('the error of a server that cannot be reached', () => {
-  const clean = { http_proxy: undefined, HTTP_PROXY: undefined, NODE_USE_ENV_PROXY: undefined };
+  const clean = Object.fromEntries(
+    ['http_proxy', 'no_proxy', 'NO_PROXY', 'NODE_USE_ENV_PROXY', 'NODE_OPTIONS'].map((name) => [name, undefined]),
+  );
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND there.example'), { code: 'ENOTFOUND' });
   let restore = () => {};
   afterEach(() => {
@@ -16,12 +18,17 @@ describe('the error of a server that cannot be reached', () => {
     vi.unstubAllGlobals();
   });
 
-  it.each([
+  it.each<[string, boolean, Record<string, string>?]>([
     ['http://there.example', true],
     ['https://there.example', false],
     ['http://127.0.0.1', false],
-  ])('names a proxy that Node does not use: %s', async (address, isNamed) => {
-    restore = withEnvironment({ ...clean, HTTP_PROXY: 'http://proxy.example' });
+    ['http://there.example', true, { NO_PROXY: 'localhost,re.example,other.example:80' }],
+    ['http://there.example', false, { NO_PROXY: 'localhost, There.example' }],
+    ['http://there.example', false, { no_proxy: '.example' }],
+    ['http://there.example', false, { NO_PROXY: '*' }],
+    ['http://there.example', false, { NODE_OPTIONS: '--use-env-proxy' }],
+  ])('names a proxy that Node does not use: %s, %s %j', async (address, isNamed, set = {}) => {
+    restore = withEnvironment({ ...clean, HTTP_PROXY: 'http://proxy.example', ...set });
     vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed', { cause: unknown })));
     const advice = '; Node uses the proxy of HTTP_PROXY only with NODE_USE_ENV_PROXY=1, from Node 22.21 on';
     const reason = 'fetch failed (getaddrinfo ENOTFOUND there.example)';

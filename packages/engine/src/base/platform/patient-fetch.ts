@@ -91,10 +91,20 @@ const NO_WAY = /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENETUN
 
 /** A hint for a server that is perhaps reached over a proxy, which Node uses only if it is told to. */
 function proxyAdvice({ protocol, hostname }: URL, error: unknown): string | undefined {
-  const { env, versions } = process;
+  const { env, execArgv, versions } = process;
   const variable = `${protocol.slice(0, -1)}_proxy`;
   const name = [variable, variable.toUpperCase()].find((each) => env[each]);
-  const used = env.NODE_USE_ENV_PROXY === '1' && Number.parseInt(versions.node, 10) > 20;
-  if (name === undefined || used || isLoopback(hostname) || !NO_WAY.test(codeOf(error))) return undefined;
+  const flags = [...execArgv, env.NODE_OPTIONS].join(' ');
+  const used =
+    flags.includes('--use-env-proxy') || (env.NODE_USE_ENV_PROXY === '1' && Number.parseInt(versions.node, 10) > 20);
+  if (name === undefined || used || isDirect(hostname) || !NO_WAY.test(codeOf(error))) return undefined;
   return `Node uses the proxy of ${name} only with NODE_USE_ENV_PROXY=1, from Node 22.21 on`;
 }
+
+/** Whether no proxy stands before a host: this machine, and what the environment exempts. */
+const isDirect = (host: string): boolean =>
+  isLoopback(host) ||
+  (process.env.no_proxy || process.env.NO_PROXY || '').split(/[\s,]+/).some((entry) => {
+    const domain = entry.toLowerCase().replace(/^\*?\.|:\d+$/g, '');
+    return domain === '*' || (domain !== '' && `.${host}`.endsWith(`.${domain}`));
+  });
