@@ -246,6 +246,21 @@ describe.skipIf(server.error !== undefined)('a Redis that drops values, or refus
     }
   }, 30_000);
 
+  it('has nothing of a run that is refused because another one uses its queue', async () => {
+    const { child, url, executor } = await redisOfTest();
+    const client = new Redis(url);
+    try {
+      const first = await executor();
+      const before = await client.keys('*');
+      await expect(executor()).rejects.toThrow(/another run uses the queue 'mine'/);
+      expect((await client.keys('*')).sort()).toEqual(before.sort());
+      await first.close?.();
+    } finally {
+      client.disconnect();
+      child.kill('SIGKILL');
+    }
+  });
+
   it('is refused before the run begins if it does not allow what a queue needs', async () => {
     const { child, url, executor } = await redisOfTest();
     const client = new Redis(url);

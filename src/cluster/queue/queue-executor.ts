@@ -79,7 +79,10 @@ export async function queueExecutor(
     refused(`Redis at ${url} refuses what a queue needs: ${messageOf(error)}`, 'rollout.url');
   if (!(await isFirst().catch(unusable))) {
     const other = await otherRun(queueSecret, name, () => redis.get(place));
-    if (other !== undefined) await refused(`another run uses the queue '${name}' at ${url}${other}`, 'rollout.queue');
+    if (other !== undefined) {
+      await jobs.obliterate().catch(() => {}); // it has nothing but its settings
+      await refused(`another run uses the queue '${name}' at ${url}${other}`, 'rollout.queue');
+    }
     warnOnce(`${place} in Redis held no announcement of a run, and was overwritten`);
     await announce();
   }
