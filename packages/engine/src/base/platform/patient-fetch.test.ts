@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import pRetry from 'p-retry';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { withEnvironment } from '../../../../../test/support/environment.js';
 import { reasonOf } from '../core/errors.js';
@@ -31,8 +32,19 @@ describe('the error of a server that cannot be reached', () => {
     restore = withEnvironment({ ...clean, HTTP_PROXY: 'http://proxy.example', ...set });
     vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed', { cause: unknown })));
     const advice = '; Node uses the proxy of HTTP_PROXY only with NODE_USE_ENV_PROXY=1, from Node 22.21 on';
-    const reason = 'fetch failed (getaddrinfo ENOTFOUND there.example)';
-    expect(await reasonFor(address)).toBe(`${reason}${isNamed ? advice : ''}`);
+    const reason = `getaddrinfo ENOTFOUND there.example${isNamed ? advice : ''}`;
+    expect(await reasonFor(address)).toBe(`fetch failed (${reason})`);
+  });
+
+  it('may pass: who asks may try again, with the advice too', async () => {
+    restore = withEnvironment({ ...clean, HTTP_PROXY: 'http://proxy.example' });
+    vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed', { cause: unknown })));
+    const ask = vi.fn(() => patientFetch('http://there.example', { signal }));
+    const asked = pRetry(ask, { retries: 2, minTimeout: 1 });
+    await expect(asked).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/proxy/), code: 'ENOTFOUND' },
+    });
+    expect(ask).toHaveBeenCalledTimes(3);
   });
 });
 

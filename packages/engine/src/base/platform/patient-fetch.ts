@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { AnswerError, reasonOf } from '../core/errors.js';
+import { AnswerError, messageOf, reasonOf } from '../core/errors.js';
 import { isLoopback } from './servers/token.js';
 
 /** A dispatcher of undici, the library behind Node's `fetch`, as far as it is used here. */
@@ -46,7 +46,10 @@ export async function soundFetch(address: string | URL, init?: RequestInit): Pro
     const fault = tlsFault(error);
     if (fault !== undefined) throw new AnswerError('untrusted', fault);
     const advice = proxyAdvice(new URL(address), error);
-    throw advice === undefined ? error : new TypeError(`${reasonOf(error)}; ${advice}`, { cause: causeOf(error) });
+    if (advice === undefined) throw error;
+    const cause = new Error(`${reasonOf(causeOf(error))}; ${advice}`);
+    // Retries know an error of the network by its message.
+    throw new TypeError(messageOf(error), { cause: Object.assign(cause, { code: codeOf(error) }) });
   }
 }
 
