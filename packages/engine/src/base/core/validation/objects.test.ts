@@ -30,6 +30,52 @@ describe('data of many readers', () => {
     expect(() => one.list.pop()).toThrow(TypeError);
   });
 
+  it('keep the identity of keys and members, and the classes of objects', () => {
+    class Place {
+      readonly name = 'x';
+      greeting() {
+        return `in ${this.name}`;
+      }
+    }
+    class Pair extends Float32Array {
+      constructor(text: string) {
+        super(text.split(',').map(Number));
+      }
+    }
+    const [a, b] = [{ id: 'a' }, { id: 'b' }];
+    const others = { places: new Map([['x', new Place()]]), bytes: new Map([['x', Buffer.from('x')]]) };
+    const counts = new Int32Array(new SharedArrayBuffer(4));
+    const data = {
+      nodes: [a, b],
+      edges: new Map([[a, [b]]]),
+      seen: new Set([b]),
+      ...others,
+      pair: new Pair('1,2'),
+      counts,
+    };
+    for (const read of [isolated(data), isolated(data)]) {
+      const [one, other] = read.nodes as [typeof a, typeof b];
+      expect(read.edges.get(one)?.[0]).toBe(other);
+      expect(read.seen.has(other)).toBe(true);
+      expect(read.places.get('x')?.greeting()).toBe('in x');
+      expect(Buffer.isBuffer(read.bytes.get('x'))).toBe(true);
+      expect([...read.pair]).toEqual([1, 2]);
+      expect(read.counts).toBe(counts);
+    }
+  });
+
+  it('may be deep and large, and hold no number', () => {
+    let deep: object = { n: Number.NaN };
+    for (let i = 0; i < 20_000; i++) deep = { deep };
+    expect(isolated(deep)).toBe(deep);
+    expect(Object.isFrozen(deep)).toBe(true);
+    const dated = { list: [Number.NaN], at: new Date(0) };
+    expect(isolated(dated).list).toBe(dated.list);
+    const ring: Record<string, unknown> = {};
+    ring.self = ring;
+    expect(isolated(ring)).toBe(ring);
+  });
+
   it('may contain themselves and a key named __proto__', () => {
     const data: Record<string, unknown> = JSON.parse('{"__proto__": {"a": 1}}');
     Object.assign(data, { self: data, at: new Date(0) });
@@ -51,6 +97,12 @@ describe('a copy of plain objects', () => {
     expect(copy.at).toBe(at);
     (copy.list as unknown[]).shift();
     expect(data.list).toEqual([{ a: 1 }]);
+  });
+
+  it('may be changed, though the original is frozen', () => {
+    const copy = plainCopy(isolated({ list: [{ a: 1 }] }));
+    copy.list.push({ a: 2 });
+    expect(copy.list).toEqual([{ a: 1 }, { a: 2 }]);
   });
 
   it('is the value itself if that cannot be read', () => {

@@ -20,49 +20,74 @@ export const ownValue = <T>(record: Readonly<Record<string, T>>, name: string): 
 /** Frozen objects and lists without a part that `isolated` copies. */
 const settled = new WeakSet<object>();
 
+/** Copies by their originals: an object that occurs twice has one copy. */
+type Copies = Map<object, object>;
+
 /**
  * Data for one of many readers, who cannot change it for the others. Plain objects and lists are frozen, however deep,
- * and shared. Freezing does not protect dates, maps, sets and typed arrays, so each reader gets copies of them. Objects
- * of other classes stay as they are.
+ * and shared. Freezing does not protect dates, maps, sets and typed arrays, so each reader gets copies of them, and of
+ * the values of maps. The keys of maps, the members of sets, arrays in the shared memory of threads, and objects of
+ * other classes stay as they are.
  */
-export const isolated = <T>(value: T): T => isolatedPart(value, new Map()) as T;
+export const isolated = <T>(value: T): T => (freeze(value) ? value : (isolatedPart(value as object, new Map()) as T));
 
-function isolatedPart(value: unknown, copies: Map<object, unknown>): unknown {
-  if (typeof value !== 'object' || value === null || settled.has(value)) return value;
-  if (copies.has(value)) return copies.get(value);
-  if (!isPlain(value)) {
-    const copy = copyOf(value);
-    copies.set(value, copy);
-    return copy;
+/** Freezes plain objects and lists. @returns Whether readers can change nothing then */
+function freeze(value: unknown): boolean {
+  const seen = new Set<object>();
+  const rest = [value];
+  let isProtected = true;
+  while (rest.length > 0) {
+    const next = rest.pop();
+    if (!isReference(next) || settled.has(next) || seen.has(next)) continue;
+    if (isPlain(next)) {
+      seen.add(Object.freeze(next));
+      for (const inner of Object.values(next)) if (isReference(inner)) rest.push(inner);
+    } else if (isCopied(next)) isProtected = false;
   }
-  const copy = emptyLike(value);
+  if (isProtected) for (const each of seen) settled.add(each);
+  return isProtected;
+}
+
+function isolatedPart(value: object, copies: Copies): object {
+  const known = settled.has(value) ? value : copies.get(value);
+  if (known !== undefined) return known;
+  if (!isPlain(value)) return copyOf(value, copies);
+  const copy = shallowCopy(value);
   copies.set(value, copy); // a value may contain itself
-  const parts = Object.entries(value).map(([key, inner]) => {
-    const part = isolatedPart(inner, copies);
-    return { key, part, isSame: part === inner };
-  });
-  if (parts.every(({ isSame }) => isSame)) {
-    copies.set(value, value);
-    settled.add(Object.freeze(value));
-    return value;
-  }
-  for (const { key, part } of parts) Object.defineProperty(copy, key, { value: part, enumerable: true });
-  return Object.freeze(copy);
+  if (replaceParts(copy, (inner) => isolatedPart(inner, copies))) return Object.freeze(copy);
+  copies.set(value, value);
+  settled.add(value);
+  return value;
 }
 
 const TypedArray: typeof Uint8Array = Object.getPrototypeOf(Uint8Array);
-const CLONED: readonly (object | null)[] = [Date.prototype, Map.prototype, Set.prototype];
+const COPIED: readonly (object | null)[] = [Date.prototype, Map.prototype, Set.prototype];
+
+const isCopied = (value: object): boolean =>
+  COPIED.includes(Object.getPrototypeOf(value)) || (value instanceof TypedArray && value.buffer instanceof ArrayBuffer);
 
 /** A copy of a date, a map, a set or a typed array; any other object itself. */
-function copyOf(value: object): object {
-  if (value instanceof TypedArray) return TypedArray.prototype.slice.call(value); // a Buffer stays one
-  if (!CLONED.includes(Object.getPrototypeOf(value))) return value;
+function copyOf(value: object, copies: Copies): object {
+  if (!isCopied(value)) return value;
+  const copy = unfilledCopy(value);
+  copies.set(value, copy);
+  if (value instanceof Map)
+    for (const [key, inner] of value) (copy as Map<unknown, unknown>).set(key, copyOfPart(inner, copies, true));
+  return copy;
+}
+
+function unfilledCopy(value: object): object {
+  if (value instanceof Date) return new Date(value);
+  if (value instanceof Map) return new Map();
+  if (value instanceof Set) return new Set(value);
   try {
-    return structuredClone(value);
+    return TypedArray.prototype.slice.call(value); // a Buffer stays one
   } catch {
-    return value; // a map of functions
+    return value; // of a class whose constructor takes no length
   }
 }
+
+const isReference = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** Whether an object is a list, or has no class. */
 function isPlain(value: object): boolean {
@@ -70,26 +95,43 @@ function isPlain(value: object): boolean {
   return Array.isArray(value) || prototype === Object.prototype || prototype === null;
 }
 
-const emptyLike = (value: object): object => (Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value)));
+/** A copy of a list or plain object, to be changed, with the same parts. */
+function shallowCopy(value: object): object {
+  if (Array.isArray(value)) return value.slice();
+  return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
+}
+
+/** Replaces the objects in a list or plain object. @returns Whether one became another */
+function replaceParts(parts: object, replace: (part: object) => unknown): boolean {
+  const fields = parts as Record<PropertyKey, unknown>;
+  let isChanged = false;
+  for (const key of Array.isArray(parts) ? parts.keys() : Object.keys(parts)) {
+    const inner = fields[key];
+    if (!isReference(inner)) continue;
+    fields[key] = replace(inner);
+    isChanged ||= fields[key] !== inner;
+  }
+  return isChanged;
+}
 
 /** A copy of plain objects and lists, however deep, to be changed. Objects of classes stay as they are. */
 export function plainCopy<T>(value: T): T {
   try {
     return copyOfPart(value, new Map()) as T;
   } catch {
-    return value; // one of its fields throws when it is read
+    return value; // one of its fields throws when it is read, or it is deeper than the stack
   }
 }
 
-function copyOfPart(value: unknown, copies: Map<object, unknown>): unknown {
-  if (typeof value !== 'object' || value === null || !isPlain(value)) return value;
-  if (copies.has(value)) return copies.get(value);
-  const copy = emptyLike(value);
+/** @param isIsolating Whether objects are copied as `isolated` does, and settled ones are shared */
+function copyOfPart(value: unknown, copies: Copies, isIsolating = false): unknown {
+  if (!isReference(value)) return value;
+  const known = isIsolating && settled.has(value) ? value : copies.get(value);
+  if (known !== undefined) return known;
+  if (!isPlain(value)) return isIsolating ? copyOf(value, copies) : value;
+  const copy = shallowCopy(value);
   copies.set(value, copy);
-  for (const [key, inner] of Object.entries(value))
-    Object.defineProperty(copy, key, {
-      ...{ value: copyOfPart(inner, copies), enumerable: true, writable: true, configurable: true },
-    });
+  replaceParts(copy, (inner) => copyOfPart(inner, copies, isIsolating));
   return copy;
 }
 
