@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { ArgumentError } from '@drmas/engine/errors';
 import { assistant, type JsonSchema, type Message, user } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
@@ -76,11 +77,12 @@ it.each([
     [{ role: 'developer', content: '' }],
     'message 1: expected one of the roles system, user, assistant, tool, got "dev',
   ],
-  [[{ role: 'assistant', content: '', tool_calls: [] }], 'message 1: expected toolCalls, got tool_calls'],
+  [[{ role: 'assistant', content: '', tool_calls: [{}] }], 'message 1: expected toolCalls, got tool_calls'],
   [
     [{ role: 'assistant', content: '', reasoning_content: 'a' }],
     'message 1: expected reasoning, got reasoning_content',
   ],
+  [[{ role: 'assistant', content: '', reasoning: {} }], 'message 1: expected reasoning as a text, got {}'],
   [[{ role: 'tool', content: '', tool_call_id: 'a' }], 'message 1: expected toolCallId, got tool_call_id'],
   [[{ role: 'assistant', content: '', toolCalls: {} }], 'expected toolCalls as a list of { id, name, arguments }'],
   [
@@ -91,6 +93,25 @@ it.each([
   const call = () => promptMessages('Solve', input as unknown as Message[]);
   expect(call).toThrow(ArgumentError);
   expect(call).toThrow(message);
+});
+
+it.each([null, undefined, '', []])('reads messages whose further fields are %j as those without them', (none) => {
+  const absent = { tool_calls: none, reasoning_content: none, tool_call_id: none };
+  const written = [{ role: 'assistant', content: 'a', ...absent }] as unknown as Message[];
+  expect(promptMessages(undefined, written)).toMatchObject([assistant('a')]);
+});
+
+it('reads rows with null for absent fields, and keeps messages of classes and of other realms as they were', () => {
+  const nulls = { reasoning: null, toolCalls: null, toolCallId: null, name: null, turnId: null };
+  const row = { ...user('a'), ...nulls } as unknown as Message;
+  class Said implements Message {
+    readonly role = 'user';
+    content = 'a';
+  }
+  const messages = [new Said(), runInNewContext("({ role: 'user', content: 'a' })") as Said];
+  const read = promptMessages(undefined, [row, ...messages]);
+  for (const message of messages) message.content = 'changed';
+  expect(read).toEqual([user('a'), user('a'), user('a')]);
 });
 
 const schema = z.toJSONSchema(z.object({ ok: z.boolean(), why: z.array(z.object({ n: z.number().min(1) })) }));

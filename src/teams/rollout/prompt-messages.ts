@@ -1,6 +1,7 @@
 import {
   ArgumentError,
   exactJson,
+  given,
   isObject,
   jsonObject,
   parseWithSource,
@@ -28,7 +29,8 @@ export function promptMessages(
 ): Message[] {
   const messages = typeof input === 'string' ? [user(input)] : input;
   requireMessages(messages);
-  const copies = messages.map(plainCopy); // the team may change its own later
+  // The team may change its own later. Rows of data sets, and servers' messages, have null for what they lack.
+  const copies = messages.map((message) => plainCopy(given(message)) as Message);
   const replaced = foreign && prompt !== undefined && copies[0]?.role === 'system' ? copies.slice(1) : copies;
   const read = prompt === undefined ? copies : [system(prompt), ...replaced];
   return responseSchema === undefined ? read : demanding(read, responseSchema);
@@ -91,17 +93,22 @@ function requireMessages(messages: unknown): void {
   }
 }
 
-function faultOf({ role, content, toolCalls, ...others }: Record<string, unknown>): string | undefined {
+function faultOf({ role, content, toolCalls, reasoning, ...others }: Record<string, unknown>): string | undefined {
   if (typeof content !== 'string') return `expected a text as its content, got ${kindOf(content)}`;
   if (!ROLES.includes(role)) return `expected one of the roles ${ROLES.join(', ')}, got ${shown(role)}`;
   for (const [written, name] of Object.entries(RENAMED))
-    if (written in others) return `expected ${name}, got ${written}`;
+    if (!isEmpty(others[written])) return `expected ${name}, got ${written}`;
   const isCall = (call: unknown) =>
     isObject(call) && [call.id, call.name, call.arguments].every((field) => typeof field === 'string');
-  if (toolCalls !== undefined && !(Array.isArray(toolCalls) && toolCalls.every(isCall)))
+  if (!isEmpty(reasoning) && typeof reasoning !== 'string')
+    return `expected reasoning as a text, got ${shown(reasoning)}`;
+  if (!isEmpty(toolCalls) && !(Array.isArray(toolCalls) && toolCalls.every(isCall)))
     return `expected toolCalls as a list of { id, name, arguments } with texts, got ${shown(toolCalls)}`;
   return undefined;
 }
+
+const isEmpty = (value: unknown) =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 
 const kindOf = (value: unknown) =>
   value === null || value === undefined ? String(value) : `a value of type ${typeof value}`;
