@@ -51,6 +51,10 @@ describe('a chat template that writes the date', () => {
     mkdirSync(saved);
     await writeTokenizer(nodeFiles, saved, await read(base));
     expect(await promptOf(checkpoint(saved))).toBe('30 Nov 2026, hi');
+    const placed = await withLocalModels(checkpoint(saved), { clock: tuesday });
+    expect(await promptOf(placed.settings)).toBe('30 Nov 2026, hi');
+    const set = checkpoint(saved, { variables: { drmas_date: '2024-07-26' } });
+    expect(await promptOf((await withLocalModels(set, { clock: tuesday })).settings)).toBe('26 Jul 2024, hi');
   });
 
   it('writes the date that its recipe sets', async () => {

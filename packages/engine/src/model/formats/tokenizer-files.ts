@@ -4,7 +4,7 @@ import { CheckpointError, isObject, TokenizerError } from '../../errors.js';
 import type { Files } from '../../host.js';
 import type { Tokenizer } from '../../nouns.js';
 import { createTokenizer } from '../tokenizers/create-tokenizer.js';
-import { settingsOf, templateOf } from '../tokenizers/named-templates.js';
+import { DATE_VARIABLE, settingsOf, templateOf } from '../tokenizers/named-templates.js';
 import { huggingFaceForm } from '../tokenizers/tokenizer-json.js';
 import { type HuggingFaceSpec, parseTextTokenizerSpec, type TextTokenizerSpec } from '../tokenizers/tokenizer-spec.js';
 import { isGguf, openGgufTokenizer } from './gguf/gguf-checkpoint.js';
@@ -139,15 +139,19 @@ export function readTemplate(files: Files, directory: string): Promise<string | 
   return readOptional(files, `${directory}/${TEMPLATE}`);
 }
 
-/** Whether the chat template of a model's directory or GGUF file, or the one given in its place, writes the date. */
+/**
+ * Whether the chat template of a model's directory or GGUF file, or the one given in its place, writes the date of the
+ * day. A template that a run wrote writes that run's date.
+ */
 export async function writesDate(files: Files, directory: string, given = ''): Promise<boolean> {
-  const writes = (template: unknown) => JSON.stringify(template ?? '').includes('strftime_now');
+  const writes = (templates: unknown) => {
+    const text = JSON.stringify(templates) ?? '';
+    return text.includes('strftime_now') && !text.includes(`{% set ${DATE_VARIABLE} = `);
+  };
   if (given !== '') return writes(given);
   if (await isGguf(files, directory)) return writes((await openGgufTokenizer(files, directory)).config.chat_template);
-  const texts = [TEMPLATE, TOOL_TEMPLATE, 'tokenizer_config.json'].map((name) =>
-    readOptional(files, `${directory}/${name}`),
-  );
-  return (await Promise.all(texts)).some(writes);
+  const names = [TEMPLATE, TOOL_TEMPLATE, 'tokenizer_config.json'];
+  return writes(await Promise.all(names.map((name) => readOptional(files, `${directory}/${name}`))));
 }
 
 /** Writes the chat template of an adapter's base, which the base's own directory may lack, into the adapter's. */
