@@ -146,13 +146,13 @@ function askOf(
             // A call that fails ends the episode, and is rejected with the rest: its listeners stay.
             if (result.status === 'rejected' && isGoneForGood(result.reason)) throw result.reason;
             if (result.status === 'rejected') return refuse(noAnswer(role.name, result.reason));
-            const { turn, thrown } = turnOf(role, call, result.value, askedBy);
+            const { turn, value, thrown } = turnOf(role, call, result.value, askedBy);
             if (probe !== undefined && thrown !== undefined) throw thrown;
             if (probe !== undefined) {
               giveBack();
               stopListening();
               probe(turn);
-              return resolve(replyOf(turn));
+              return resolve(replyOf(turn, value));
             }
             episode.turns.push(turn);
             if (time !== undefined) listener?.answered?.(turn, time());
@@ -168,7 +168,7 @@ function askOf(
               );
             prompts.add(turn, call);
             stopListening();
-            resolve(replyOf(turn));
+            resolve(replyOf(turn, value));
           }),
         );
       });
@@ -233,7 +233,7 @@ function turnOf(
   call: OpenCall,
   answer: Generation | Utterance,
   askedBy: AskedBy,
-): { readonly turn: Turn; readonly thrown?: EpisodeFailure } {
+): { readonly turn: Turn; readonly value: unknown; readonly thrown?: EpisodeFailure } {
   const { name, settings, sampling } = role;
   const { answered, ...read } = readAnswer(role, call, answer);
   const { id, request, turn, call: nth, opening, encoded } = call;
@@ -248,25 +248,19 @@ function turnOf(
     policy: settings.policy,
     temperature: sampling.temperature,
     ...answered,
+    value: plainCopy(answered.value), // the program may change its own
     ...(settings.frozen === true ? { frozen: true as const } : {}),
     ...(askedBy === 'reward' ? { judging: true as const } : {}),
   });
-  return { turn: played, ...read };
+  return { turn: played, value: answered.value, ...read };
 }
 
-/** The reply as the program's own: what it changes stays in the turn as the agent wrote it. */
-function replyOf({
-  id = '',
-  text,
-  content = text,
-  reasoning,
-  toolCalls = [],
-  finishReason,
-  turn,
-  value,
-  valid,
-}: Turn): Reply {
+/** The reply as the program's own: what it changes stays in the turn as the agent wrote it. The value is the parser's. */
+function replyOf(
+  { id = '', text, content = text, reasoning, toolCalls = [], finishReason, turn, valid }: Turn,
+  value: unknown,
+): Reply {
   const thought = reasoning === undefined ? {} : { reasoning };
   const reply = { id, text, content, ...thought, toolCalls: plainCopy(toolCalls), finishReason, turn };
-  return { ...reply, valid, value: plainCopy(value) };
+  return { ...reply, valid, value };
 }

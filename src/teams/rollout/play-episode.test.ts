@@ -258,6 +258,22 @@ describe('a played episode', () => {
       expect(toolCalls).toMatchObject([{ arguments: '{"n":1}' }]);
   });
 
+  it('gives the program the very value that the parser returned', async () => {
+    const moves = [{ name: 'left' }, { name: 'right' }];
+    const mover = agent({ parse: (text) => moves.find(({ name }) => name === text) });
+    const moving = defineTeam({
+      task: z.object({ n: z.number() }),
+      agents: { mover },
+      play: async ({ agents: { mover } }) => {
+        const { value } = await mover('where?');
+        return value && moves.indexOf(value);
+      },
+      reward: () => 1,
+    }) as unknown as Team<{ n: number }>;
+    const { episode } = await played(moving, () => 'right');
+    expect(episode.outcome).toBe(1);
+  });
+
   it('keeps the observation that a call names', async () => {
     const { episode } = await played(
       teamOf(async ({ agents: { counter } }) => [await counter('a', { observation: 'start' }), await counter('b')]),
