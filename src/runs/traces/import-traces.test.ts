@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { RandomStream } from '@drmas/engine/math';
+import { user } from '@drmas/engine/nouns';
 import { nodeFiles } from '@drmas/engine/platform';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { generateObject, stepCountIs, streamObject, ToolLoopAgent, tool } from 'ai';
@@ -572,6 +573,22 @@ describe('drmas import', () => {
 });
 
 describe('recordDemonstrations', () => {
+  it('writes the reasoning that an agent read in earlier messages, for withDemonstrations to read', async () => {
+    const said = [user('1+1'), { role: 'assistant', content: '2', reasoning: 'Add.' } as const, user('Sure?')];
+    const team = defineTeam({
+      task: z.object({}),
+      agents: { solver: agent() },
+      play: ({ agents: { solver } }) => solver(said),
+      reward: () => 1,
+    });
+    const file = join(folder, 'demonstrations.jsonl');
+    await recordDemonstrations(file, [await playScripted(team, {}, { solver: ['Yes.'] })]);
+    const { trace: _, ...tasks } = arithmetic();
+    const source = withDemonstrations(tasks, file);
+    await source.load('train');
+    expect(source.trace?.(new RandomStream('draw'), 'train')).toMatchObject({ messages: said, response: 'Yes.' });
+  });
+
   it('makes demonstrations with tools of transcripts, for agents with and without a system prompt', async () => {
     const { name, description, parameters } = price;
     const team = defineTeam({

@@ -37,10 +37,11 @@ const toolCall = z.strictObject({ id: z.string(), name: z.string(), arguments: z
 const message = z.strictObject({
   role: z.enum(['system', 'user', 'assistant', 'tool'], { error: 'expected system, user, assistant or tool' }),
   content: z.string(),
+  reasoning: z.string().optional(),
   toolCalls: z.array(toolCall).optional(),
   toolCallId: z.string().optional(),
   name: z.string().optional(),
-});
+} satisfies Record<keyof Omit<Message, 'turnId'>, z.ZodType>);
 
 const row = z
   .strictObject({
