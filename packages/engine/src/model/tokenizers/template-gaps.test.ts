@@ -7,6 +7,7 @@ const written = '[{{ m.role }}]{{ m.content }}';
 const templates = {
   writing: loop(written),
   dropping: loop(`{% if m.role != 'system' or loop.first %}${written}{% endif %}`),
+  replacing: `{% set ns = namespace(text='') %}${loop("{% if m.role == 'system' %}{% set ns.text = m.content %}{% endif %}")}{{ ns.text }}`,
   folding: `{% set first = messages[0].content %}${loop("{% if m.role == 'user' %}{{ first }}, {{ m.content }}{% endif %}")}`,
   refusing: loop(
     `{% if m.role == 'system' and not loop.first %}{{ raise_exception('only one') }}{% endif %}${written}`,
@@ -20,9 +21,10 @@ const chat = (template: keyof typeof templates, messages: readonly Message[]) =>
 describe('several system messages', () => {
   const first = [system('A'), system('B'), user('q')];
 
-  it('at the beginning are one if the template refuses the second one or leaves it out', () => {
+  it('at the beginning are one if the template refuses two or leaves one out', () => {
     expect(chat('writing', first)).toBe('[system]A[system]B[user]q');
     expect(chat('dropping', first)).toBe('[system]A\n\nB[user]q');
+    expect(chat('replacing', first)).toBe('A\n\nB');
     expect(chat('refusing', first)).toBe('[system]A\n\nB[user]q');
     expect(chat('refusing', first.slice(0, 2))).toBe('[system]A\n\nB');
   });

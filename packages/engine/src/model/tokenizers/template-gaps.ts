@@ -6,13 +6,14 @@ import { type ToolFormatName, toolFormat } from '../tool-formats/index.js';
 type Write = (messages: readonly Message[], tools?: readonly Tool[]) => string;
 
 const MARK = '\ue000';
+const marksIn = (text: string) => text.split(MARK).length - 1;
 const BETWEEN = '\n\n';
 const answer: Message = { role: 'assistant', content: 'a' };
 const call = { id: 'call', name: MARK, arguments: '{}' };
 
 const TOOLS: readonly Tool[] = [{ name: 'f', parameters: { type: 'object', properties: {} } }];
 const ONLY_SYSTEM = [system(MARK)];
-const SECOND_SYSTEM = [system('s'), system(MARK), user('u')];
+const TWO_SYSTEMS = [system(MARK), system(MARK), user('u')];
 const LATER_SYSTEM = [system('s'), user('u'), answer, system(MARK), user('u')];
 const CALL: readonly Message[] = [
   user('u'),
@@ -22,8 +23,8 @@ const CALL: readonly Message[] = [
 ];
 
 /**
- * Writes conversations by a template. If the template does not write a second system message at the beginning, the
- * first has its text too. If it leaves out the calls of earlier messages, their texts have them in the model's format.
+ * Writes conversations by a template. If the template does not write both of two system messages at the beginning, one
+ * message has their texts. If it leaves out the calls of earlier messages, their texts have them in the model's format.
  * @throws Error for other system messages that the template would leave out: alone, or after another message
  */
 export function withoutGaps(write: Write, format: ToolFormatName | undefined): Write {
@@ -32,7 +33,7 @@ export function withoutGaps(write: Write, format: ToolFormatName | undefined): W
     let fate = fates.get(conversation);
     if (fate === undefined) {
       try {
-        fate = write(conversation, offered).includes(MARK) ? 'written' : 'dropped';
+        fate = marksIn(write(conversation, offered)) < marksIn(JSON.stringify(conversation)) ? 'dropped' : 'written';
       } catch {
         fate = 'refused';
       }
@@ -49,7 +50,7 @@ export function withoutGaps(write: Write, format: ToolFormatName | undefined): W
     if (other < 0 && begin > 0 && fateOf(ONLY_SYSTEM) === 'dropped')
       throw new Error('it leaves out a system message without another message');
     const systems = messages.slice(0, begin);
-    const isJoined = begin > 1 && fateOf(SECOND_SYSTEM) !== 'written';
+    const isJoined = begin > 1 && fateOf(TWO_SYSTEMS) !== 'written';
     const hasLostCalls = rest.some(({ toolCalls = [] }) => toolCalls.length > 0) && fateOf(CALL, TOOLS) === 'dropped';
     const joined = isJoined ? [system(systems.map(({ content }) => content).join(BETWEEN))] : systems;
     return write(
