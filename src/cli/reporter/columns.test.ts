@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { beginning, columns, leftAligned, rightAligned } from './columns.js';
 import { packed, shortened, table, wrap } from './text-layout.js';
 
@@ -42,6 +42,14 @@ describe('lines with characters of two columns', () => {
         for (const line of packed(pieces, width)) expect(columns(line)).toBeLessThanOrEqual(width);
       }),
     );
+  });
+
+  it('cost as much for each column, however long the text is', () => {
+    const segment = vi.spyOn(Intl.Segmenter.prototype, 'segment');
+    expect(wrap('解'.repeat(4000), 20)).toHaveLength(400);
+    const read = segment.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+    segment.mockRestore();
+    expect(read).toBeLessThan(400 * 400);
   });
 
   it('stand below each other in tables', () => {

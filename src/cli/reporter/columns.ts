@@ -18,15 +18,19 @@ export function columns(line: string): number {
   return sum;
 }
 
+/** The most code units of a column. Only letters with heaps of accents have more; they may be cut. */
+const UNITS = 16;
+
 /** The longest beginning of a line that takes at most `width` columns. It cuts no character in two. */
 export function beginning(line: string, width: number): string {
-  if (NARROW.test(line)) return line.slice(0, width);
+  const start = line.slice(0, UNITS * width + 1); // the rest of a long line costs nothing
+  if (NARROW.test(start.slice(0, width + 1))) return start.slice(0, width);
   let sum = 0;
-  for (const { segment, index } of characters.segment(line)) {
+  for (const { segment, index } of characters.segment(start)) {
     sum += columnsOf(segment);
-    if (sum > width) return line.slice(0, index);
+    if (sum > width) return start.slice(0, index);
   }
-  return line;
+  return start;
 }
 
 const room = (text: string, width: number) => ' '.repeat(Math.max(0, width - columns(text)));

@@ -95,12 +95,13 @@ export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const paragraph of text.split('\n')) {
     let rest = paragraph;
-    while (columns(rest) > width) {
-      const fits = beginning(rest, width).length;
+    let fits = beginning(rest, width).length;
+    while (fits < rest.length) {
       const space = rest.lastIndexOf(' ', fits);
       const at = space > fits / 2 ? space : fits;
       lines.push(rest.slice(0, at).trimEnd());
       rest = rest.slice(at).trimStart();
+      fits = beginning(rest, width).length;
     }
     lines.push(rest);
   }
