@@ -156,9 +156,9 @@ it('names agents whose policy has not moved, and none that learns, has nothing t
   expect(named(() => ({}), 40, 0.99, 'reward')).toHaveLength(1);
 });
 
-it('names chance only where an agent that learns had its chance measured', () => {
-  expect(howToMove([{ policies: {}, agents: {} }])).not.toMatch(/chance:/);
-  expect(howToMove([])).not.toMatch(/chance:/);
+it('names chance and advantages only where those of an agent that learns were measured', () => {
+  expect(howToMove([{ policies: {}, agents: {} }])).not.toMatch(/chance:|advantages are/);
+  expect(howToMove([])).not.toMatch(/chance:|advantages are/);
 });
 
 /** The facts that may hold a policy back: its settings and its last event, and the advice. */
@@ -199,6 +199,19 @@ describe('advice about a policy that has not moved', () => {
       }
     },
   );
+
+  it.each([
+    ['sgd', 0.005, /advantages are at most 0\.0050/],
+    ['adamw', 0.005, /learning rate is too low/], // its steps do not depend on the size of advantages
+    ['nigt', 0.005, /learning rate is too low/],
+    ['adamw', 1e-8, /advantages are at most 1\.0?e-8/],
+  ])('names small advantages only if they matter: under %s, of %d', (optimizer, maxAbsAdvantage, advice) => {
+    const played = steps(40, () => ({ solver: { ...still, maxAbsAdvantage } })).map((one) => {
+      return { ...one, policies: { solver: one.policies.solver } } as Step;
+    });
+    const learning = { solver: { optimizer, clipNorm: 1, entropyCoefficient: 0, agents: ['solver'] } };
+    expect(howToMove(played, { learning })).toMatch(advice);
+  });
 
   it('is about both if neither moves', () => {
     expect(run('a KL penalty', 'a low learning rate', false)).toMatch(

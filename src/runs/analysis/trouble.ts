@@ -204,7 +204,9 @@ export function howToMove(steps: Movement, started: Learning = {}): string {
   const knows = Object.values(started.learning ?? {}).some(({ agents }) => agents !== undefined);
   // Without the names of the players, the first policy that is held is the likeliest one.
   const told = knows || held.length === 0 ? advice : held.slice(0, 1);
-  const texts = told.map(({ name, holds, agents }) => [name, holds ?? causeFor(steps, agents)] as const);
+  const texts = told.map(({ name, holds, agents }) => {
+    return [name, holds ?? causeFor(steps, agents, started.learning?.[name]?.optimizer)] as const;
+  });
   const [first = causeFor(steps, [])] = texts.map(([, text]) => text);
   if (texts.every(([, text]) => text === first)) return `The policy hardly moves. ${first}`;
   return `The policies hardly move. ${texts.map(([name, text]) => `${name}: ${text}`).join(' ')}`;
@@ -230,7 +232,7 @@ function holding(name: string, steps: Movement, started: Learning): string | und
 }
 
 /** The likeliest cause that lies in no setting of a policy. @param only Agents that have not moved; empty for all */
-function causeFor(steps: Movement, only: readonly string[]): string {
+function causeFor(steps: Movement, only: readonly string[], optimizer?: string): string {
   const seen = steps.map(({ agents = {} }) => ({
     agents: Object.fromEntries(Object.entries(agents).filter(([agent]) => only.length === 0 || only.includes(agent))),
   }));
@@ -246,14 +248,14 @@ function causeFor(steps: Movement, only: readonly string[]): string {
     seen.flatMap(({ agents }) => Object.values(agents).map(({ maxAbsAdvantage }) => maxAbsAdvantage)),
   );
   const largest = sizes.reduce((a, b) => Math.max(a, b), 0);
-  if (largest < TINY)
+  if (sizes.length > 0 && largest < (optimizer === 'sgd' ? TINY : NEAR_EPSILON))
     return `Its advantages are at most ${significant(largest)}: rewards hardly differ, or the estimator's settings scale them down (such as advantage.epsilon).`;
   const isBlind = (agent: AgentStep) => agent.health?.samePrompt === true;
   if (seen.every(({ agents }) => Object.values(agents).some(isBlind))) return `${BLIND} Else: ${TOO_SLOW}`;
   return TOO_SLOW;
 }
 
-/** Advantages are about 1. Those of this size move only policies whose optimiser divides by the size of gradients. */
+/** Advantages are about 1. Those of this size move only policies whose optimiser takes out the size of gradients. */
 const TINY = 0.01;
 const BLIND =
   'It begins each task with the same prompt. If it is to solve different tasks, write the task into its prompt.';
