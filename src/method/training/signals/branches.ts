@@ -12,7 +12,11 @@ export interface Branched {
   /** The turn that it replaces. */
   readonly of: Turn;
   readonly episode: Episode;
-  /** Whether the turn's place was reached again with its prompt and after the same turns. */
+  /** The turns of the episode that are no recorded ones. */
+  readonly sampled: readonly Turn[];
+  /** The turn in its place, with its prompt. Undefined if the episode did not come to it. */
+  readonly other: Turn | undefined;
+  /** Whether its place was reached again after the same turns, or the episode failed before it. */
   readonly inContext: boolean;
 }
 
@@ -84,10 +88,12 @@ export async function playBranches(
   });
   return again.map(({ of, replay: { fixed } }, i) => {
     const episode = played[i]?.episodes[0] as Episode;
-    const ids = new Set(episode.turns.map(({ id }) => id));
-    const other = episode.turns.find(({ turn }) => turn === of.turn);
-    const hasPrompt = other === undefined || isEqual(other.prompt, of.prompt);
-    return { of, episode, inContext: hasPrompt && fixed.every(({ id }) => ids.has(id)) };
+    const earlier = new Set(fixed.map(({ id }) => id));
+    const sampled = episode.turns.filter(({ id }) => !earlier.has(id));
+    // Calls side by side may come in another order, so that the turn has another number.
+    const other = sampled.find(({ agent, prompt }) => agent === of.agent && isEqual(prompt, of.prompt));
+    const isWhole = episode.turns.length - sampled.length === earlier.size;
+    return { of, episode, sampled, other, inContext: other === undefined ? episode.failure !== undefined : isWhole };
   });
 }
 
@@ -104,11 +110,10 @@ function branchBaselines(
   failedEpisodes: FailureRule,
 ): SignalsByTurn {
   const rewards = new Map<Turn, number[]>();
-  for (const { of, episode, inContext } of all) {
+  for (const { of, episode, other, inContext } of all) {
     const ofTurn = rewards.get(of) ?? [];
     rewards.set(of, ofTurn);
     if (!inContext || !isMeasured(episode, failedEpisodes)) continue;
-    const other = episode.turns.find(({ turn }) => turn === of.turn);
     // A failed episode may end before the turn in its place. Then no turn has a penalty.
     if (other !== undefined) ofTurn.push(turnReward(episode, other));
     else if (episode.failure !== undefined) ofTurn.push(agentReward(episode, of.agent));
@@ -127,5 +132,5 @@ function branchBaselines(
 
 /** The episodes, each with only the turns that were played again. The others were not sampled. */
 function playedAgain(all: readonly Branched[]): Episode[] {
-  return all.map(({ of, episode }) => ({ ...episode, turns: episode.turns.filter(({ turn }) => turn >= of.turn) }));
+  return all.map(({ episode, sampled }) => ({ ...episode, turns: sampled }));
 }
