@@ -1,3 +1,4 @@
+import { defineLoss } from '@drmas/engine/loss';
 import { describe, expect, it } from 'vitest';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { weakSettings } from './weak-settings.js';
@@ -23,5 +24,27 @@ describe('settings under which a policy stops learning, or never begins', () => 
     const alone = (steps: number) => warnings('advantage.type=gae', `policies.solver.critic.aheadSteps=${steps}`);
     expect(alone(8)).toEqual([]);
     expect(alone(9)).toEqual([expect.stringMatching(/critic\.aheadSteps is 9, and the run has 9 steps/)]);
+  });
+});
+
+describe('a weight of all rewards of a policy', () => {
+  const lossOf = (weight: (advantage: number) => number) =>
+    defineLoss({
+      ...{ type: 'weighed', schema: {}, source: 'a test', formula: 'f(A) log p', use: 'a test' },
+      ...{ ratio: 'token', gradientOf: 'logprob', aggregate: 'token-mean' },
+      token: () => (sample, out) => {
+        out.gradient = -weight(sample.advantage);
+      },
+    });
+  const warned = (weight: (advantage: number) => number) => {
+    const recipe = tinyRecipe({}, ['agents.solver.rewardWeight=0.5']);
+    const ownLosses = [{ declaration: lossOf(weight), module: import.meta.url }];
+    const changed = { loss: { type: 'weighed' }, lists: { ...recipe.lists, ownLosses } };
+    return weakSettings({ ...recipe, ...changed } as never).filter(({ message }) => message.includes('rewardWeight'));
+  };
+
+  it('changes nothing unless the loss weighs large advantages in another way', () => {
+    expect(warned((advantage) => 3 * advantage)).toHaveLength(1);
+    expect(warned(Math.tanh)).toEqual([]);
   });
 });

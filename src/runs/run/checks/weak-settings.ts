@@ -2,7 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { isGreedy, type Sampling } from '@drmas/engine/contract';
-import { type AnyLoss, correctionOf, lossKind, lossNamed } from '@drmas/engine/loss';
+import { type AnyLoss, correctionOf, lossKind, lossNamed, type TokenLoss } from '@drmas/engine/loss';
+import { differ } from '@drmas/engine/math';
 import { optimizerNamed } from '@drmas/engine/model';
 import type { z } from 'zod';
 import { enlargesCosts, loneEpisodes, type OpenEstimator, tellsTokensApart } from '../../../method/advantage.js';
@@ -77,8 +78,8 @@ export function weakSettings(recipe: Settings): RunWarning[] {
     ...unheardPolicies(agents, policies, recipe.assign),
     ...Object.entries(policies).flatMap(([name, policy]) => {
       const own = Object.entries(agents).filter(([agent]) => recipe.assign[agent] === name);
-      const { prepares } = lossKind(lossNamed(lossSettings(recipe, name), recipe.lists.ownLosses));
-      return prepares ? [] : scaleOfGradients(name, policy, Object.fromEntries(own));
+      const loss = lossNamed(lossSettings(recipe, name), recipe.lists.ownLosses);
+      return scalesWithAdvantages(loss) ? scaleOfGradients(name, policy, Object.fromEntries(own)) : [];
     }),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
@@ -222,15 +223,25 @@ function loneEpisodeNotes(estimator: OpenEstimator, agents: readonly string[]): 
   ];
 }
 
+/** The gradient of a token that was sampled from the weights in training, so that its ratio is 1. */
+function gradientAt(token: TokenLoss, advantage: number): number {
+  const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
+  token({ ratio: 1, logRatio: 0, advantage, logprob: -1 }, outcome);
+  return outcome.gradient;
+}
+
+/** Whether twice the advantages give twice the gradients. A plug-in's loss may weigh large ones in another way. */
+function scalesWithAdvantages(loss: AnyLoss): boolean {
+  const { token, prepares } = lossKind(loss);
+  const isTwice = (advantage: number) => !differ(gradientAt(token, 2 * advantage), 2 * gradientAt(token, advantage));
+  return !prepares && [1, -1].every(isTwice);
+}
+
 /** The loss of a token that was sampled from the weights in training, so that its ratio is 1. */
 function onPolicy(loss: AnyLoss): unknown {
   const { token, aggregate, prepares } = lossKind(loss);
   if (prepares) return loss; // what it reads in the batch may depend on each of its settings
-  const gradients = [1, -1].map((advantage) => {
-    const outcome = { loss: 0, gradient: 0, clipped: false, clippedLower: false };
-    token({ ratio: 1, logRatio: 0, advantage, logprob: -1 }, outcome);
-    return outcome.gradient;
-  });
+  const gradients = [1, -1].map((advantage) => gradientAt(token, advantage));
   return [gradients, aggregate, Math.min(1, correctionOf(loss)?.cap ?? 1)];
 }
 
