@@ -1,3 +1,4 @@
+import { mean } from '@drmas/engine/math';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { golden } from '../../../test/goldens.js';
@@ -126,6 +127,10 @@ describe('scoreInterval', () => {
     expect(all).toEqual({ mean: 1, low: expect.closeTo(1 - none.high, 12), high: 1 });
     const { low, high } = scoreInterval(Array(400).fill(0.5), { level: 0.95 });
     expect([low, high]).toEqual([expect.closeTo(0.4954, 4), expect.closeTo(0.5046, 4)]);
+    // The means of the same scores in two orders differ by rounding.
+    const orders = [mean([0.1, 0.2, 0.3]), mean([0.3, 0.2, 0.1])];
+    expect(orders[0]).not.toBe(orders[1]);
+    expect(scoreInterval(orders, { level: 0.95 }).high).toBeGreaterThan(0.8);
     expect(scoreInterval([0.5], { level: 0.95 })).toMatchObject({
       low: expect.closeTo(0.0125),
       high: expect.closeTo(0.9875),

@@ -1,6 +1,6 @@
 /** The metrics of an evaluation: scores of k samples a task, and bootstrap intervals of their mean over tasks. */
 import { ArgumentError, requireKnown } from '@drmas/engine/errors';
-import { mean, RandomStream } from '@drmas/engine/math';
+import { differ, mean, RandomStream } from '@drmas/engine/math';
 
 /**
  * An unbiased estimate of the probability that at least one of k samples is right, from n samples with c right ones:
@@ -148,7 +148,7 @@ export function scoreInterval(
 ): BootstrapInterval {
   const interval = bootstrapInterval(perTask, options);
   const [score] = perTask as readonly [number];
-  if (perTask.some((other) => other !== score)) return interval;
+  if (perTask.some((other) => differ(other, score))) return interval;
   const others = 1 - ((1 - options.level) / 2) ** (1 / perTask.length);
   return { mean: interval.mean, low: score - others * score, high: score + others * (1 - score) };
 }

@@ -8,6 +8,6 @@ export const measurePoints = (measure: AgentMeasure, agent: string, steps: Event
     valuesOf(measure, agent, steps),
   );
 
-/** avg@k of evaluations, with its bootstrap intervals. */
+/** avg@k of evaluations, with its intervals. */
 export const scorePoints = (scores: EventsByKind['scores']): ChartPoint[] =>
   scores.map(({ step, averageAtK, interval: { low, high } }) => ({ x: step, y: averageAtK, low, high }));

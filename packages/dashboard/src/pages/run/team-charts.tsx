@@ -26,7 +26,7 @@ export function ScoreChart({ run }: OfRun) {
   return (
     <Chart
       title="held-out score"
-      hint="Success on tasks that are never trained on; the bars are the bootstrap interval of avg@k."
+      hint="Success on tasks that are never trained on; the bars are the interval of avg@k."
       lines={lines}
       unit="share"
       include={[0, 1]}
