@@ -444,6 +444,20 @@ describe('an output that does not fit', () => {
       });
   });
 
+  it('is not the time limit of a call that was given up, if the program went on with other calls', async () => {
+    const stop = new AbortController();
+    const { failure } = await played(
+      async ({ agents: { counter } }) => {
+        const slow = counter('1', { signal: stop.signal });
+        stop.abort();
+        await slow.catch(() => counter('2'));
+        throw new DOMException('the database is slow', 'TimeoutError');
+      },
+      () => 1,
+    );
+    expect(failure).toMatchObject({ reason: 'error', message: 'the database is slow' });
+  });
+
   const parses: Play = async ({ agents: { counter } }) => JSON.parse((await counter('1')).text);
 
   it('makes a failure of its own kind, with the agent and the penalty of the turn', async () => {

@@ -26,7 +26,7 @@ export class RunningEpisode implements Scope {
   calls = 0;
   /** The last refusal. Frameworks that stream lose the error, and throw another one later. */
   refusal: Refusal | undefined;
-  /** The agent of the last call of `play` that the program gave up by its signal. */
+  /** The agent of the call of `play` that the program gave up by its signal, if it began no call since. */
   givenUp: string | undefined;
   readonly #refused = new Map<string, number>();
   /** The calls of `play` without an answer, by agent. */
@@ -80,6 +80,7 @@ export class RunningEpisode implements Scope {
       stopListening?.();
     };
     count(1);
+    this.givenUp = undefined;
     stopListening =
       given &&
       onAbort(given, () => {
