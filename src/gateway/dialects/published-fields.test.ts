@@ -140,6 +140,7 @@ it.each(cases)('tools of %s that are no functions are left out and named', (name
   const names = [...others.slice(0, -1), 'an odd name'];
   expect(request.ignored).toEqual(names.map((type) => `tools of type ${type}`));
   expect(dialect.read({ ...plain, tools }).tools).toBeUndefined();
+  expect(() => dialect.read({ ...plain, tools: [...tools, null] })).toThrow(`tools.${tools.length}`);
 });
 
 describe('numbers of a request', () => {

@@ -79,9 +79,9 @@ export function toolList(type: string, schema: z.ZodType<Tool>) {
     .array(z.unknown())
     .max(MOST_TOOLS)
     .nullish()
-    .transform((list) => list?.map((each) => (isOther(each, type) ? null : each)))
-    .pipe(z.array(schema.nullable()).optional())
-    .transform((list) => list?.filter((each) => each !== null));
+    .transform((list) => list?.map((each) => (isOther(each, type) ? undefined : each)))
+    .pipe(z.array(schema.optional()).optional())
+    .transform((list) => list?.filter((each) => each !== undefined));
 }
 
 const isOther = (tool: unknown, type: string) => isObject(tool) && typeof tool.type === 'string' && tool.type !== type;
