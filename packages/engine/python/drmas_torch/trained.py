@@ -142,7 +142,7 @@ def norm_of(gradients: Sequence[Tensor]) -> float:
 
 def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slice] | None = None) -> Stepped:
     """Clips the gradients of the parts by their common norm, updates the parts, and clears the gradients. If it finds
-    no memory it changes nothing.
+    no memory for its buffers it changes nothing.
 
     A norm that is not finite or above `skipAboveNorm` updates nothing. `slices` are
     those of the only part. @throws NonFinite; with `undoNonFinite` the update was undone
@@ -160,7 +160,7 @@ def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slic
         copies = [(part.flat.clone(), part.optimizer.copy()) for part in parts] if settings.get('undoNonFinite') else []
         for part in parts:
             part.prepare(optimizer)
-    # From here on nothing needs memory.
+    # From here on hardly anything needs memory.
     try:
         if skipped is not None:
             return skipped
@@ -175,6 +175,9 @@ def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slic
             part.flat.copy_(flat)
             part.optimizer = state
         raise
+    except torch.OutOfMemoryError as error:
+        # As it is, it would let this run again, and the weights would change twice.
+        raise RuntimeError('an update found no memory halfway: go on from the last checkpoint') from error
     finally:
         for part in parts:
             part.discard()
