@@ -890,10 +890,9 @@ class Calls(unittest.TestCase):
     def test_an_update_that_finds_no_memory_halfway_does_not_run_again(self) -> None:
         engine = self.two_policies()
         settings = {'optimizer': {'type': 'nigt', 'momentum': 0.9, 'learningRate': 1e-3}, 'clipNorm': 1}
-        scarce = torch.OutOfMemoryError('CUDA out of memory')
-        with mock.patch.object(Trained, 'require_finite', side_effect=scarce):
-            with self.assertRaisesRegex(RuntimeError, 'found no memory halfway'):
-                engine.call('optimStep', {'id': 1, 'settings': settings}, {})
+        scarce = mock.patch.object(Trained, 'require_finite', side_effect=torch.OutOfMemoryError('CUDA out of memory'))
+        with scarce, self.assertRaisesRegex(RuntimeError, 'found no memory halfway'):
+            engine.call('optimStep', {'id': 1, 'settings': settings}, {})
         self.assertEqual(engine.policies[1].policy.trained.optimizer.step, 1)
 
     def test_a_loss_that_fails_elsewhere_ends_its_call_without_a_gradient(self) -> None:
