@@ -255,7 +255,7 @@ function turnOf(
   return { turn: played, value: answered.value, ...read };
 }
 
-/** The reply as the program's own: what it changes stays in the turn as the agent wrote it. The value is the parser's. */
+/** The reply as the program's own: the turn keeps its parts as the agent wrote them. The value is the parser's. */
 function replyOf(
   { id = '', text, content = text, reasoning, toolCalls = [], finishReason, turn, valid }: Turn,
   value: unknown,
