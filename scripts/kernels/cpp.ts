@@ -79,7 +79,7 @@ export function tableHeader(): string {
     }),
   );
   return file([
-    '// The kernels of one instruction set, as functions on raw pointers.',
+    '// What one instruction set offers: the kernels as functions on raw pointers.',
     '#pragma once',
     '#include <cstddef>',
     '#include <cstdint>',
