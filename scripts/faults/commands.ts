@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { drmas, type Ended, type Environment, ended, fingerprint, isComplete, start } from './trial.js';
 
@@ -31,12 +31,16 @@ const SMALL = [
   ...['training.checkpointEvery=1', 'evaluation.every=2', 'evaluation.tasks=2', 'evaluation.samples=1'],
 ].flatMap((override) => ['--set', override]);
 
-/** The content of all files below a directory, by path. The lock's note names its last holder. */
+/**
+ * The content of all files below a directory, by path. The lock's note names its last holder, and files of killed
+ * processes stay for a day, under temporary names.
+ */
 function treeOf(directory: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()) {
     const path = join(directory, name);
-    if (statSync(path).isFile() && name !== 'lock') hash.update(`${name}\n`).update(readFileSync(path));
+    const isNamed = name !== 'lock' && !name.split(sep).some((part) => part.startsWith('.tmp-'));
+    if (isNamed && statSync(path).isFile()) hash.update(`${name}\n`).update(readFileSync(path));
   }
   return hash.digest('hex');
 }
@@ -81,23 +85,14 @@ export function killedLearn(around: Surroundings): KilledCommand {
       ends.push(shown(await killedWithin(wordsFor(run), seconds, around)));
     const words = existsSync(join(run, 'recipe.json')) ? ['resume', run, '--threads', '1'] : wordsFor(run);
     if (!isComplete(run)) requireSuccess(await ended(drmas(words, environment)), words[0] ?? '');
-    // Folders of killed processes stay for a day, under names that no command reads.
     const data = `${run}-data`;
     const left = readdirSync(data).filter((name) => !name.startsWith('.tmp-'));
     if (left.length !== 4) throw new Error(`the folder of the data has ${left.join(', ')}`);
-    if (treeOfNamed(data) !== files) throw new Error('the files differ from those of an undisturbed learn');
+    if (treeOf(data) !== files) throw new Error('the files differ from those of an undisturbed learn');
     if (fingerprint(run, 'run.started') !== expected)
       throw new Error('the run differs from that of an undisturbed learn');
     return ends.join(' ');
   };
-}
-
-/** As `treeOf`, without the files under temporary names. */
-function treeOfNamed(directory: string): string {
-  const hash = createHash('sha256');
-  for (const name of readdirSync(directory).sort())
-    if (!name.startsWith('.tmp-')) hash.update(`${name}\n`).update(readFileSync(join(directory, name)));
-  return hash.digest('hex');
 }
 
 /** A trace of Langfuse in which the solver adds two digits. */
