@@ -215,13 +215,18 @@ describe('fromScorers', () => {
     );
   });
 
+  it('accepts scorers of other packages with further fields', () => {
+    const scorer = { name: 'exact', description: 'as evalite has it', scorer: ExactMatch };
+    expect(() => fromScorers([scorer])).not.toThrow();
+  });
+
   it.each([
     [[], /expected at least one scorer/],
     [[ExactMatch, ExactMatch], /two scorers are named 'ExactMatch'/],
     [[{ scorer: 5 }], /scorer 1 is no function, and has neither run nor assess/],
     [[() => 1], /scorer 1 needs a `name`/],
     [[{ scorer: ExactMatch, weight: Number.NaN }], /fromScorers: scorer 1: weight: .*NaN/],
-    [[{ scorer: ExactMatch, wieght: 2 }], /fromScorers: scorer 1: .*"wieght"/],
+    [[{ scorer: ExactMatch, wieght: 2 }], /fromScorers: scorer 1: unknown key 'wieght'; did you mean 'weight'/],
     [[{ scorer: ExactMatch, judge: { price: -1 } }], /fromScorers: scorer 1: judge/],
     [{ match: ExactMatch }, /fromScorers: .*expected array/],
   ])('refuses %j', (scorers, message) => {

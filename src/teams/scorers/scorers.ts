@@ -1,6 +1,6 @@
 /** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
 
-import { ArgumentError, DrmasError, isObject, issuesText, messageOf } from '@drmas/engine/errors';
+import { ArgumentError, DrmasError, isObject, issuesText, messageOf, suggestion } from '@drmas/engine/errors';
 import { contentText } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
@@ -46,7 +46,8 @@ const optionsSchema = z
   } satisfies Record<keyof ScorersOptions<unknown, unknown>, z.ZodType>)
   .partial();
 
-const namedSchema = z.strictObject({
+/** Scorers of other packages, such as evalite, have further fields. */
+const namedSchema = z.looseObject({
   scorer: z.unknown(),
   name: z.string().optional(),
   weight: z.number().optional(),
@@ -269,7 +270,13 @@ export function judgesOf({ reward }: Pick<Team, 'reward'>): readonly Judge[] {
 function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
   const named: NamedScorer =
     isObject(entry) && 'scorer' in entry ? (entry as NamedScorer) : { scorer: entry as Scorer };
-  requireFit(namedSchema, named, `fromScorers: scorer ${index + 1}`);
+  const place = `fromScorers: scorer ${index + 1}`;
+  requireFit(namedSchema, named, place);
+  const known = Object.keys(namedSchema.shape);
+  for (const key of Object.keys(named)) {
+    const meant = known.includes(key) ? '' : suggestion(key, known);
+    if (/did you mean/.test(meant)) throw new ArgumentError(`${place}: unknown key '${key}'${meant}`);
+  }
   const { scorer, weight = 1 } = named;
   const calls = callsOf(scorer);
   const functionName = (typeof scorer === 'function' || isObject(scorer)) && 'name' in scorer ? scorer.name : undefined;
