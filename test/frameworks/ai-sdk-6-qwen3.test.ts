@@ -1,6 +1,7 @@
 // @module-tag verify
 /** A team of AI SDK 6 on a tiny random Qwen3 with its real chat template: thinking, calls, exact histories. */
 import { join } from 'node:path';
+import { given } from '@drmas/engine/errors';
 import { checkpoint } from '@drmas/engine/model';
 import { assistant, type Message, type TaskSource, type Tool, toolResult, user } from '@drmas/engine/nouns';
 import { nodeFiles } from '@drmas/engine/platform';
@@ -45,7 +46,9 @@ const plainly: Play = async ({ agents: { looker, judge } }) => {
     const reply = await looker(messages, { tools: [look] });
     if (reply.toolCalls.length > 0 && round < ROUNDS) {
       const results = reply.toolCalls.map((call) => toolResult(call, seen()));
-      messages.push(assistant(reply), ...results);
+      const { role, content, ...others } = assistant(reply);
+      // AI SDK sends the thinking back.
+      messages.push({ role, content, ...given({ reasoning: reply.reasoning }), ...others }, ...results);
     } else return (await judge(`Well? ${reply.content}`)).content;
   }
 };
