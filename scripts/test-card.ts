@@ -48,7 +48,7 @@ function run({ program, words, environment }: Part, seconds: number): Promise<{ 
       });
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
-      // What it has started may live on, and would keep the pipes open.
+      // Processes that it has started may live on, and would keep the pipes open.
       for (const stream of [child.stdout, child.stderr]) stream.destroy();
     }, 1000 * seconds);
     child.once('error', (error) => done({ code: error.message, output }));

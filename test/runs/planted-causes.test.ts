@@ -51,7 +51,7 @@ interface Planted {
   readonly rollout?: object;
   /** The ids of the tasks, by their places. */
   readonly ids?: (index: number) => string;
-  /** What the team calls success, if it is not its reward. */
+  /** The team's success, if it is not its reward. */
   readonly success?: (right: Letter, played: Played) => number;
   /** A team of two agents: the checker reads what the solver wrote. */
   readonly two?: true;

@@ -1,4 +1,4 @@
-/** A path to something else than a command needs: each command names what it found there. */
+/** A path to something else than a command needs: each command names the thing that it found. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';

@@ -18,7 +18,7 @@ const FRAMEWORK_MISFITS = [
   // A check of an agent's output: OpenAI Agents, VoltAgent.
   ...['OutputGuardrailTripwireTriggered', 'GUARDRAIL_OUTPUT_BLOCKED'],
 ];
-/** These names, and those of parsers. */
+/** These names, and the names that parsers use. */
 const MISFITS = new Set([
   ...FRAMEWORK_MISFITS,
   // Libraries of schemas: zod, valibot, superstruct, arktype, TypeBox, Effect; yup, joi and ajv have one name.

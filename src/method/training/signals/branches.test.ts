@@ -49,7 +49,7 @@ describe('a turn that is played again', () => {
   };
 
   it('is compared with the rewards of its alternatives', async () => {
-    // The answers have 1 and 2 letters, those of the first branch 3 and 5, that of the second 4.
+    // The answers have 1 and 2 letters, answers of the first branch 3 and 5, the answer of the second 4.
     expect(
       await playedAgain(
         twoTurns(() => 'go on'),

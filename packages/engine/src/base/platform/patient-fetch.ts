@@ -92,7 +92,7 @@ export function tlsFault(error: unknown): string | undefined {
 /** Codes of a server that cannot be reached from here. */
 const NO_WAY = /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
-/** A hint for a server that is perhaps reached over a proxy, which Node uses only if it is told to. */
+/** A hint about the environment's proxy, which Node uses only with a setting. */
 function proxyAdvice({ protocol, hostname }: URL, error: unknown): string | undefined {
   const { env, execArgv, versions } = process;
   const variable = `${protocol.slice(0, -1)}_proxy`;
@@ -104,7 +104,7 @@ function proxyAdvice({ protocol, hostname }: URL, error: unknown): string | unde
   return `Node uses the proxy of ${name} only with NODE_USE_ENV_PROXY=1, from Node 22.21 on`;
 }
 
-/** Whether no proxy stands before a host: this machine, and what the environment exempts. */
+/** Whether requests to a host use no proxy: it is this machine, or the environment exempts it. */
 const isDirect = (host: string): boolean =>
   isLoopback(host) ||
   (process.env.no_proxy || process.env.NO_PROXY || '').split(/[\s,]+/).some((entry) => {
