@@ -42,8 +42,8 @@ export {
 export {
   faultsError,
   issuesText,
+  nearName,
   parseAt,
-  refuseOthers,
   requireKnownKeys,
   shown,
   suggestion,

@@ -1,4 +1,4 @@
-import { ArgumentError, isObject, refuseOthers } from '@drmas/engine/errors';
+import { ArgumentError, isObject, requireKnown } from '@drmas/engine/errors';
 import type { LanguageModel, ModelResult, ModelStreamPart, ModelWarning } from '../../teams/index.js';
 import { ALL_URLS, playedModel } from './ai-sdk-model.js';
 import { callsOfCaller, currentCalls } from './attribution.js';
@@ -37,8 +37,8 @@ export interface TrainableOptions {
 export function trainable(agent: string, options: TrainableOptions = {}): LanguageModel {
   if (typeof agent !== 'string' || agent === '')
     throw new ArgumentError(`trainable(...): expected the name of an agent, got ${String(agent)}`);
-  const { otherwise, ...others } = options;
-  refuseOthers(`trainable('${agent}', ...)`, others, ['otherwise']);
+  requireKnown<TrainableOptions>(options, { otherwise: true }, `trainable('${agent}', ...): unknown key`);
+  const { otherwise } = options;
   const outside = otherwise && checkedModel(agent, otherwise);
   const version = outside?.specificationVersion ?? 'v3';
   const inside = (): LanguageModel | undefined => {

@@ -1,7 +1,7 @@
 /** Rows of a file of demonstrations, as `withDemonstrations` reads them. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { exactJson, messageOf, RunError, refuseOthers } from '@drmas/engine/errors';
+import { exactJson, messageOf, RunError, requireKnown } from '@drmas/engine/errors';
 import { type Episode, type Message, successOf, type Tool, type Turn } from '@drmas/engine/nouns';
 import { flushOpen, moveFile, nodeFiles, removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { readEpisodes } from '../../method/store.js';
@@ -57,9 +57,10 @@ export type RecordedEpisode = Pick<Episode, 'turns' | 'score' | 'failure'>;
 export async function recordDemonstrations(
   file: string,
   episodes: readonly RecordedEpisode[] | string,
-  { minScore = Number.NEGATIVE_INFINITY, agents, ...others }: RecordOptions = {},
+  options: RecordOptions = {},
 ): Promise<number> {
-  refuseOthers('recordDemonstrations', others, ['minScore', 'agents']);
+  requireKnown<RecordOptions>(options, { minScore: true, agents: true }, 'recordDemonstrations: unknown key');
+  const { minScore = Number.NEGATIVE_INFINITY, agents } = options;
   if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; demonstrations need a new file`);
   const all = typeof episodes === 'string' ? await episodesIn(episodes) : episodes;
   const kept = all.filter((episode) => reaches(episode, minScore));

@@ -1,6 +1,6 @@
 /** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
 
-import { ArgumentError, DrmasError, isObject, issuesText, messageOf, suggestion } from '@drmas/engine/errors';
+import { ArgumentError, DrmasError, isObject, issuesText, messageOf, nearName, suggestion } from '@drmas/engine/errors';
 import { contentText } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
@@ -273,18 +273,15 @@ function checkedScorer(entry: Scorer | NamedScorer, index: number): Checked {
   const place = `fromScorers: scorer ${index + 1}`;
   requireFit(namedSchema, named, place);
   const known = Object.keys(namedSchema.shape);
-  for (const key of Object.keys(named)) {
-    const meant = known.includes(key) ? '' : suggestion(key, known);
-    if (/did you mean/.test(meant)) throw new ArgumentError(`${place}: unknown key '${key}'${meant}`);
-  }
+  const misspelt = Object.keys(named).find((key) => !known.includes(key) && nearName(key, known) !== undefined);
+  if (misspelt !== undefined)
+    throw new ArgumentError(`${place}: unknown key '${misspelt}'${suggestion(misspelt, known)}`);
   const { scorer, weight = 1 } = named;
   const calls = callsOf(scorer);
   const functionName = (typeof scorer === 'function' || isObject(scorer)) && 'name' in scorer ? scorer.name : undefined;
   const name = named.name ?? functionName;
-  if (calls === undefined)
-    throw new ArgumentError(`fromScorers: scorer ${index + 1} is no function, and has neither run nor assess`);
-  if (typeof name !== 'string' || name === '')
-    throw new ArgumentError(`fromScorers: scorer ${index + 1} needs a \`name\``);
+  if (calls === undefined) throw new ArgumentError(`${place} is no function, and has neither run nor assess`);
+  if (typeof name !== 'string' || name === '') throw new ArgumentError(`${place} needs a \`name\``);
   const { judge = callsModel(scorer) } = named;
   const price = isObject(judge) ? (judge.price ?? 0) : 0;
   return { name, weight, calls, judge: judge === false ? undefined : { name, price } };

@@ -11,7 +11,7 @@ import {
   jsonValue,
   parseWithSources,
   RecipeError,
-  refuseOthers,
+  requireKnown,
   shown,
   TaskError,
 } from '@drmas/engine/errors';
@@ -112,8 +112,8 @@ export function withDemonstrations<Data>(
   options: DemonstrationOptions = {},
 ): TaskSource<Data> {
   if (typeof path !== 'string' || path === '') throw new RecipeError('withDemonstrations: expected the path of a file');
-  const { agent = null, ...others } = options;
-  refuseOthers('withDemonstrations', others, ['agent']);
+  requireKnown<DemonstrationOptions>(options, { agent: true }, 'withDemonstrations: unknown key');
+  const { agent = null } = options;
   const { settings, configure } = tasks;
   let read: Demonstrations | undefined;
   return {

@@ -1,4 +1,4 @@
-import { ArgumentError, refuseOthers } from '@drmas/engine/errors';
+import { ArgumentError, requireKnown } from '@drmas/engine/errors';
 import MiniSearch from 'minisearch';
 import type { Passage, Retriever } from './retriever.js';
 
@@ -24,9 +24,10 @@ const REMEMBERED = 20_000;
  */
 export function bm25Index(
   passages: readonly Passage[],
-  { k = 1.2, b = 0.75, ...others }: Bm25Options = {},
+  options: Bm25Options = {},
 ): (query: string, topk: number) => readonly Passage[] {
-  refuseOthers('bm25', others, ['k', 'b']);
+  requireKnown<Bm25Options>(options, { k: true, b: true }, 'bm25: unknown key');
+  const { k = 1.2, b = 0.75 } = options;
   if (!(k >= 0 && b >= 0 && b <= 1)) throw new ArgumentError(`bm25: expected k >= 0 and b in 0..1, got ${k} and ${b}`);
   const index = new MiniSearch({
     fields: ['title', 'text'],

@@ -1,7 +1,7 @@
 /** Turns zod's issues into one RecipeError that names the path, the expectation and the actual value. */
 import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { ArgumentError, RecipeError } from '../errors.js';
+import { RecipeError } from '../errors.js';
 import type { Issue } from '../task.js';
 
 type Path = readonly PropertyKey[];
@@ -14,19 +14,16 @@ export function issuesText(issues: readonly Issue[]): string {
 /** The end of an error message about a misspelt name: the nearest valid name, and all valid names if they are few. */
 export function suggestion(name: string, names: readonly string[]): string {
   if (names.length === 0) return '';
-  const nearest = closest(name, names);
-  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(1, Math.floor(name.length / 2));
+  const meant = nearName(name, names);
   const list = names.length <= 16 ? ` (known: ${names.join(', ')})` : '';
-  return `${near ? `; did you mean '${nearest}'?` : ''}${list}`;
+  return `${meant === undefined ? '' : `; did you mean '${meant}'?`}${list}`;
 }
 
-/**
- * Refuses options that a function does not have. @param others The rest of its options, behind those that it has
- * @throws ArgumentError
- */
-export function refuseOthers(place: string, others: object, known: readonly string[]): void {
-  const [key] = Object.keys(others);
-  if (key !== undefined) throw new ArgumentError(`${place}: unknown key '${key}'${suggestion(key, known)}`);
+/** The valid name that a misspelt one probably stands for. Undefined if it resembles none. */
+export function nearName(name: string, names: readonly string[]): string | undefined {
+  const nearest = closest(name, names);
+  const isNear = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(1, Math.floor(name.length / 2));
+  return isNear ? nearest : undefined;
 }
 
 /** A value as text for an error message, without keys for servers. */

@@ -6,11 +6,11 @@ export type OptionNames<Options> = { readonly [Name in keyof Options]-?: true };
 
 /**
  * Refuses options that a call does not have, which would silently have no effect.
- * @param what The kind of the names, for the message
+ * @param start The beginning of the message, before the name
  * @throws ArgumentError naming one
  */
-export function requireKnown<Options>(options: object, known: OptionNames<Options>, what = 'unknown option'): void {
+export function requireKnown<Options>(options: object, known: OptionNames<Options>, start = 'unknown option'): void {
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return;
-  throw new ArgumentError(`${what} '${unknown}'${suggestion(unknown, Object.keys(known))}`);
+  throw new ArgumentError(`${start} '${unknown}'${suggestion(unknown, Object.keys(known))}`);
 }
