@@ -255,7 +255,7 @@ function causeFor(steps: Movement, only: readonly string[], optimizer?: string):
   return TOO_SLOW;
 }
 
-/** Advantages are about 1. Advantages of this size move only policies whose optimiser takes out the size of gradients. */
+/** Advantages are about 1. Some of this size move only policies whose optimiser takes out the size of gradients. */
 const TINY = 0.01;
 const BLIND =
   'It begins each task with the same prompt. If it is to solve different tasks, write the task into its prompt.';
