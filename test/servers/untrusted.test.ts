@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { createServer as httpServer } from 'node:http';
 import { createServer as httpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { openEndpoint } from '@drmas/engine/node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hubClient } from '../../packages/engine/src/hub/hub-client.js';
+import { datasetFiles } from '../../packages/engine/src/hub/dataset-files.js';
+import { modelDirectory } from '../../packages/engine/src/hub/model-directory.js';
 import { EngineHttp } from '../../packages/engine/src/samplers/engine-http.js';
 import { defaultTiming } from '../../packages/tinker/src/client/wire/http.js';
 import { TinkerClient } from '../../packages/tinker/src/client/wire/tinker-client.js';
@@ -21,13 +24,19 @@ import { selfSigned } from '../support/self-signed.js';
 const restore = withEnvironment({ AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_PROFILE: undefined });
 
 const { signal } = new AbortController();
+const hubAt = (url: string) => ({
+  environment: { HF_ENDPOINT: url, HF_HOME: join(tmpdir(), 'drmas-absent') },
+  retryDelayMs: 1,
+});
 const clients: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
   endpoint: (url) =>
     openEndpoint(
       { type: 'endpoint', url, model: 'm', timeoutMs: 60_000, retries: 4, concurrency: 1, body: {} },
       {},
     ).complete({ messages: [], temperature: 1, topP: 1, topK: 0, maxTokens: 1, seed: 1 }, signal),
-  hub: (url) => hubClient({ name: 'org/model', revision: 'main' }, { HF_ENDPOINT: url }, signal).commit(),
+  hub: (url) => modelDirectory('org/model', hubAt(url)),
+  "a hub's data sets": (url) =>
+    datasetFiles({ name: 'org/data', revision: 'main', type: 'dataset' }, (names) => names, hubAt(url)),
   sampler: (url) => new EngineHttp({ url, apiKey: undefined }).ask('/v1/models', undefined),
   Tinker: (url) => new TinkerClient({ url, apiKey: undefined, timing: defaultTiming }).baseModels(),
   tracker: (url) => new TrackerServer({ name: 'the server', url, headers: {}, secret: undefined }).ask('api'),

@@ -10,7 +10,7 @@ import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry from 'p-retry';
-import { HubError, messageOf } from '../errors.js';
+import { AnswerError, HubError, messageOf } from '../errors.js';
 import type { HubClient, RemoteFile } from './hub-client.js';
 import { type ModelCache, statusOf } from './model-cache.js';
 
@@ -174,6 +174,7 @@ export function patiently<T>(ask: () => Promise<T>, { retries, retryDelayMs, sig
     retries,
     minTimeout: retryDelayMs,
     signal,
-    shouldRetry: ({ error }) => error instanceof HubError && another.has(error.reason),
+    shouldRetry: ({ error }) =>
+      error instanceof HubError && another.has(error.reason) && !(error.cause instanceof AnswerError),
   });
 }

@@ -55,7 +55,7 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
     if (trusted) headers.set('authorization', `Bearer ${token.reveal()}`);
     const response = await soundFetch(url, { ...init, headers, signal }).catch((error: unknown) => {
       signal.throwIfAborted();
-      throw unreachable(hubUrl, error);
+      throw unreachable(`${hubUrl} cannot be reached: ${reasonOf(error)}`, error);
     });
     if (!response.ok) throw refused(id, hubUrl, response, token);
     return response;
@@ -74,7 +74,7 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof HubError) throw error;
-      throw new HubError('unreachable', `${hubUrl} does not answer as a hub does: ${messageOf(error)}`);
+      throw unreachable(`${hubUrl} does not answer as a hub does: ${messageOf(error)}`, error);
     }
   };
 
@@ -112,7 +112,7 @@ export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: A
         signal.throwIfAborted();
         if (failure instanceof HubError) throw failure;
         if (error instanceof HubError) throw error;
-        throw unreachable(hubUrl, error);
+        throw unreachable(`${hubUrl} cannot be reached: ${reasonOf(error)}`, error);
       }
     },
   };
@@ -140,9 +140,9 @@ function remoteFile({ path, size, oid, lfs }: ListFileEntry): RemoteFile {
 const isInside = (path: string): boolean =>
   !/[\\\0]|^[A-Za-z]:/.test(path) && path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
 
-function unreachable(hubUrl: string, error: unknown): HubError {
-  return new HubError('unreachable', `${hubUrl} cannot be reached: ${reasonOf(error)}`);
-}
+/** Its cause tells whether the same request would fail again. */
+const unreachable = (message: string, cause: unknown): HubError =>
+  Object.assign(new HubError('unreachable', message), { cause });
 
 function refused(id: ModelId, hubUrl: string, { status, headers }: Response, token: Secret): HubError {
   const shown = formatModelId(id);
