@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { listen } from '@drmas/engine/platform';
 import type { HttpBindings } from '@hono/node-server';
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
 
 export interface S3Request {
@@ -39,6 +38,8 @@ export interface S3Fake {
 const S3_KEYS = { AKIDALL: 'write', AKIDREAD: 'read' } as const;
 export const S3_REGION = 'eu-test-1';
 const PAGE = 10;
+/** The handler's answer if it wrote to the connection itself, or nothing: no server writes after it. */
+const noAnswer = new Promise<Response>(() => {});
 
 export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
   const stored = new Map(buckets.map((name) => [name, new Map<string, Uint8Array>()]));
@@ -54,7 +55,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
     const request = { method: c.req.method, key, headers };
     fake.requests.push(request);
     const fault = fake.fault(request);
-    if (fault === 'silence') return new Promise<Response>(() => {});
+    if (fault === 'silence') return noAnswer;
     if (typeof fault === 'object') return failed(c, fault.status, fault.code);
     const [id = '', , region = ''] = (/Credential=([^,]+)/.exec(headers.authorization ?? '')?.[1] ?? '').split('/');
     const rights = S3_KEYS[id as keyof typeof S3_KEYS];
@@ -77,7 +78,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
         const { outgoing } = c.env as HttpBindings;
         outgoing.writeHead(200, { 'content-length': bytes.length });
         outgoing.write(bytes.subarray(0, bytes.length >> 1), () => outgoing.destroy());
-        return RESPONSE_ALREADY_SENT;
+        return noAnswer;
       }
       case 'PUT':
         if (upload === null) files.set(key, body);
@@ -103,7 +104,7 @@ export async function s3Fake(buckets: readonly string[]): Promise<S3Fake> {
         files.set(key, Uint8Array.from(Buffer.concat([...parts].sort(([a], [b]) => a - b).map(([, part]) => part))));
         if (fault === 'cut') {
           (c.env as HttpBindings).outgoing.destroy();
-          return RESPONSE_ALREADY_SENT;
+          return noAnswer;
         }
         return xml(c, `<CompleteMultipartUploadResult><Key>${escaped(key)}</Key></CompleteMultipartUploadResult>`);
       }
