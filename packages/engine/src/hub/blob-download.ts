@@ -11,6 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { AnswerError, HubError, messageOf } from '../errors.js';
+import { nodeFiles } from '../platform.js';
 import type { HubClient, RemoteFile } from './hub-client.js';
 import { type ModelCache, statusOf } from './model-cache.js';
 
@@ -80,8 +81,10 @@ async function fetchRest(
       onBytes(here);
     }
   };
-  if (here < file.bytes) await pipeline(counted, createWriteStream(partial, { flags: 'a', flush: true }), { signal });
-  else if (here === 0) await writeFile(partial, ''); // an empty file has no bytes to ask for
+  if (here < file.bytes) {
+    await pipeline(counted, createWriteStream(partial, { flags: 'a' }), { signal });
+    await nodeFiles.flush(partial);
+  } else if (here === 0) await writeFile(partial, ''); // an empty file has no bytes to ask for
   if (here < file.bytes)
     throw new HubError('unreachable', `${file.name}: the connection ended after ${here} of ${file.bytes} bytes`);
   const actual = here === file.bytes ? await hashOf(partial, file) : `${here} bytes instead of ${file.bytes}`;

@@ -13,7 +13,16 @@ import { codeOf } from '../platform.js';
 import type { ModelId } from './model-id.js';
 
 /** Error codes if the file system has no symbolic links or the user must not make them. */
-const NO_LINKS = new Set(['EPERM', 'EACCES', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL', 'UNKNOWN']);
+const NO_LINKS = new Set([
+  'EPERM',
+  'EACCES',
+  'ENOSYS',
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'EINVAL',
+  'UNKNOWN',
+  'ERR_ACCESS_DENIED', // of Node's permission model, unless all files may be read and written
+]);
 
 export const COMMIT = /^[0-9a-f]{40}$/;
 

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openSafetensors, readTensor, requireTensor } from '../../model/formats/safetensors.js';
 import { nodeFiles } from './node-files.js';
@@ -88,6 +89,26 @@ describe('node files', () => {
     await nodeFiles.rename(path, `${path} too`);
     sync.mockRestore();
     expect(await nodeFiles.readText(`${path} too`)).toBe('b');
+  });
+
+  it("are written and flushed under Node's permission model", async () => {
+    const program = join(directory, 'program.mjs');
+    const text = `import { nodeFiles } from './node-files.js';
+      const path = process.argv[2] + '/saved';
+      await nodeFiles.makeDirectory(path);
+      nodeFiles.append(path + '/events', 'one', 0);
+      await nodeFiles.write(path + '/a', 'a');
+      await nodeFiles.replace(path + '/a', 'b');
+      await nodeFiles.rename(path, path + ' whole');
+      console.log(await nodeFiles.readText(path + ' whole/a'), await nodeFiles.list(path + ' whole'));`;
+    const stdin = { contents: text, resolveDir: fileURLToPath(new URL('.', import.meta.url)) };
+    await build({ stdin, bundle: true, platform: 'node', format: 'esm', outfile: program });
+    const flag = ['--permission', '--experimental-permission'].find((name) =>
+      process.allowedNodeEnvironmentFlags.has(name),
+    );
+    const allowed = [`${flag}`, `--allow-fs-read=${directory}`, `--allow-fs-write=${directory}`];
+    const { stdout, stderr } = spawnSync(process.execPath, [...allowed, program, directory], { encoding: 'utf8' });
+    expect(stdout, stderr).toBe("b [ 'a', 'events' ]\n");
   });
 
   it.skipIf(!existsSync('/dev/full'))('names the file that a disk has no room for', async () => {

@@ -248,8 +248,21 @@ async function flushTree(path: string): Promise<void> {
 /** Error codes of a file that this process may not write. Such a file is complete; it is flushed if possible. */
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
 
-/** Flushes an open file. `FileHandle.sync` is absent in the file system that Yarn's Plug'n'Play gives to programs. */
-export const flushOpen = ({ fd }: FileHandle): Promise<void> => promisify(fsync)(fd);
+/** The code of what Node's permission model (`--permission`) refuses, such as `fsync`. */
+const DENIED = 'ERR_ACCESS_DENIED';
+
+/**
+ * Flushes an open file. `FileHandle.sync` is absent in the file system that Yarn's Plug'n'Play gives to programs, and
+ * the one way under Node's permission model.
+ */
+export async function flushOpen(file: FileHandle): Promise<void> {
+  try {
+    await promisify(fsync)(file.fd);
+  } catch (error) {
+    if (codeOf(error) !== DENIED) throw error;
+    await file.sync();
+  }
+}
 
 async function flushFile(path: string, flags: 'r' | 'r+'): Promise<void> {
   const file = await open(path, flags);
@@ -261,7 +274,7 @@ async function flushFile(path: string, flags: 'r' | 'r+'): Promise<void> {
 }
 
 /** Error codes of systems that cannot flush directories or read-only files: Windows, some network and FUSE ones. */
-const CANNOT = new Set(['EPERM', 'EISDIR', 'EACCES', 'EINVAL', 'EBADF', 'ENOTSUP', 'ENOSYS']);
+const CANNOT = new Set(['EPERM', 'EISDIR', 'EACCES', 'EINVAL', 'EBADF', 'ENOTSUP', 'ENOSYS', DENIED]);
 
 /** Flushes a directory's entries if the system can: a flushed file can still lack its name on disk. */
 export async function flushDirectory(path: string): Promise<void> {
