@@ -130,6 +130,7 @@ async function main(): Promise<number> {
     const who = user === undefined ? '' : ', as an ordinary user';
     const seconds = Math.round((Date.now() - started) / 1000);
     console.log(`run ${run + 1} of ${runs}: ${failed.length} failed (${seconds} s${who})`);
+    for (const name of failed) console.log(`  ${name}`);
   }
   for (const [name, count] of [...failures].sort((a, b) => b[1] - a[1])) console.log(`${count} of ${runs}: ${name}`);
   end();
