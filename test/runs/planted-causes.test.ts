@@ -181,6 +181,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: {},
   },
   'a learning rate far too high': {
+    slow: true,
     ...lottery,
     policy: { optimizer: { type: 'adamw', learningRate: 100 } },
     training: long,
@@ -208,6 +209,7 @@ const cases: Readonly<Record<string, Planted>> = {
     },
   },
   'a schedule that ends long before the run': {
+    slow: true,
     training: long,
     policy: { warmupSteps: 0, schedule: { type: 'linear', updates: 2 } },
     said: {
@@ -216,6 +218,7 @@ const cases: Readonly<Record<string, Planted>> = {
     },
   },
   'a KL penalty far too large': {
+    slow: true,
     training: long,
     policy: { kl: { in: 'loss', coefficient: 300 } },
     said: { unmoved: /Its KL penalty holds it/ },
@@ -227,11 +230,13 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { unmoved: /Its KL penalty holds it/ },
   },
   'an entropy bonus far too large': {
+    slow: true,
     training: long,
     policy: { entropyCoefficient: 1000 },
     said: { unmoved: /hardly moves\. Its entropy bonus holds it: policies\.solver\.entropyCoefficient is 1000/ },
   },
   'a clipNorm far too small': {
+    slow: true,
     training: long,
     policy: { clipNorm: 1e-6, optimizer: { type: 'sgd', learningRate: 0.1 } },
     said: { unmoved: /hardly moves\. Clipping holds it: policies\.solver\.clipNorm is 0\.000001/ },
@@ -337,6 +342,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { 'reward.opposed': /the team's reward falls if the team succeeds .*or what `success` returns/ },
   },
   'no fault, a reward from 0 to 100': {
+    slow: true,
     training: long,
     reward: (right, { one }) => 100 * Number(one === right),
     said: {},
@@ -355,17 +361,20 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { 'nothing-learnt': noComparison },
   },
   'an epsilon of the estimator far too large': {
+    slow: true,
     training: long,
     advantage: { type: 'drmas', epsilon: 1e5 },
     policy: { optimizer: { type: 'sgd', learningRate: 0.1 } },
     said: { unmoved: /hardly moves\. Its advantages are at most [\d.e-]+: .*such as advantage\.epsilon/ },
   },
   'a weight decay far too large': {
+    slow: true,
     training: long,
     policy: { optimizer: { type: 'adamw', learningRate: 0.1, weightDecay: 9 } },
     said: { unmoved: /hardly moves\. Its weight decay holds it: policies\.solver\.optimizer\.weightDecay is 9/ },
   },
   'a prompt without the question': {
+    slow: true,
     training: long,
     texts: ['?'],
     play: async ({ solver }) => ({ one: (await solver('?')).value }),
@@ -503,9 +512,10 @@ const cases: Readonly<Record<string, Planted>> = {
     policy: { optimizer: { type: 'adamw', learningRate: 1e-6 } },
     said: { unmoved: /6\d % of the results of its tools are errors\. Mend the tools first/ },
   },
-  'no fault, a tool that fails now and then': { ...withTool(0.1), training: long, said: {} },
-  'no fault, stale samples': { ...lottery, training: long, rollout: { staleness: 4 }, said: {} },
+  'no fault, a tool that fails now and then': { ...withTool(0.1), training: long, said: {}, slow: true },
+  'no fault, stale samples': { ...lottery, training: long, rollout: { staleness: 4 }, said: {}, slow: true },
   'stale samples': {
+    slow: true,
     training: long,
     rollout: { staleness: 4 },
     policy: { optimizer: { type: 'adamw', learningRate: 1 } },
