@@ -23,6 +23,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** The id of the user without rights on Debian. */
 const NOBODY = 65534;
 const BUSY = 'for (;;);';
+/** The environment without npm's settings: those of the user who typed the command are no other user's. */
+const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')));
 
 interface Report {
   readonly testResults: readonly {
@@ -116,7 +118,7 @@ async function main(): Promise<number> {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'inherit'],
       env: {
-        ...process.env,
+        ...environment,
         TMPDIR: temporary,
         ...(user === undefined ? {} : { HOME: home, XDG_CACHE_HOME: join(home, 'cache') }),
       },

@@ -55,6 +55,9 @@ export const foldedText = (text: string): RegExp =>
     'g',
   );
 
+/** A text without white space: the same wherever its lines were folded, also inside of a long path. */
+export const unspaced = (text: string): string => text.replaceAll(/\s+/g, '');
+
 /** A recipe file without imports: two agents that are never asked. Needs no package near it. */
 export const plainRecipe = `
 const agent = () => ({ system: undefined, parse: (text) => text, sampling: {}, invalidPenalty: 0 });

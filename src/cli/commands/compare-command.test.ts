@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { shellWord } from '@drmas/engine/host';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
@@ -41,8 +41,9 @@ describe('compare', () => {
     const [drMas, grpo] = [await recordOf('drmas-seed-7'), await recordOf('grpo-seed-7')];
     expect([drMas.resolved.seed, grpo.resolved.seed]).toEqual([7, 7]);
     expect([drMas.resolved.advantage.type, grpo.resolved.advantage.type]).toEqual(['drmas', 'grpo']);
-    const { out } = await drmas(['runs', run], { place: quickPlace });
-    expect(out).toMatch(/drmas-seed-7[\s\S]*grpo-seed-7|grpo-seed-7[\s\S]*drmas-seed-7/);
+    const { out } = await drmas(['runs', run, '--json'], { place: quickPlace });
+    const listed = JSON.parse(out).runs.map(({ path }: { readonly path: string }) => basename(path));
+    expect(listed.sort()).toEqual(['drmas-seed-7', 'grpo-seed-7']);
   });
 
   it('names the commands for runs that are there, and takes one recipe', async () => {

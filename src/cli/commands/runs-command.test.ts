@@ -5,7 +5,7 @@ import type { EventBody, RunFinished } from '@drmas/engine/events';
 import { systemClock } from '@drmas/engine/host';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { evaluation, finished, started, step } from '../../../test/fixtures/run-events.js';
-import { drmas, foldedText, functions, keyboardOf } from '../../../test/support/command-line.js';
+import { drmas, foldedText, functions, keyboardOf, unspaced } from '../../../test/support/command-line.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { runCommandLine } from '../command-line.js';
 
@@ -65,23 +65,28 @@ async function lines(columns?: number, environment: NodeJS.ProcessEnv = {}) {
 
 describe('drmas runs', () => {
   it('lists runs, newest first, and names the runs that it cannot read', async () => {
-    const text = (await lines()).join(' ').replaceAll(/\s+/g, ' ');
-    const [readable] = text.split(' runs/damaged ');
+    const text = unspaced((await lines()).join(' ')).replaceAll(unspaced(folder), 'runs');
+    const [readable] = text.split('runs/damaged');
     expect(readable).toBe(
-      [
-        'runs/pairs/drmas-1 stopped, 0/3 steps',
-        '20.0 % [17.0, 23.0]; math, drmas, seed 1, 2026-01-04 09:45',
-        'runs/cut-short interrupted, 1/3 steps',
-        '50.0 % [47.0, 53.0]; math, drmas, seed 2, 2026-01-03 09:45',
-        'runs/crashed failed, 0/3 steps',
-        'no score yet; math, drmas, seed 3, 2026-01-02 09:45',
-        'runs/first completed, 3/3 steps',
-        '50.0 % -> 90.0 % [87.0, 93.0]; math, drmas, seed 1, 2026-01-01 09:45',
-      ].join(' '),
+      unspaced(
+        [
+          'runs/pairs/drmas-1 stopped, 0/3 steps',
+          '20.0 % [17.0, 23.0]; math, drmas, seed 1, 2026-01-04 09:45',
+          'runs/cut-short interrupted, 1/3 steps',
+          '50.0 % [47.0, 53.0]; math, drmas, seed 2, 2026-01-03 09:45',
+          'runs/crashed failed, 0/3 steps',
+          'no score yet; math, drmas, seed 3, 2026-01-02 09:45',
+          'runs/first completed, 3/3 steps',
+          '50.0 % -> 90.0 % [87.0, 93.0]; math, drmas, seed 1, 2026-01-01 09:45',
+        ].join(' '),
+      ),
     );
-    expect(text).toContain('runs/damaged unreadable runs/damaged/events.jsonl:1: expected an event');
-    expect(text).toContain('runs/fresh running, 0/3 steps no score yet; math, drmas, seed 4 runs/notes unreadable');
-    expect(text).toContain('runs/notes is not a run: it has no recipe.json');
+    for (const said of [
+      'runs/damaged unreadable runs/damaged/events.jsonl:1: expected an event',
+      'runs/fresh running, 0/3 steps no score yet; math, drmas, seed 4 runs/notes unreadable',
+      'runs/notes is not a run: it has no recipe.json',
+    ])
+      expect(text).toContain(unspaced(said));
   });
 
   it('prints them as JSON', async () => {

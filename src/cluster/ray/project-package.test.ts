@@ -26,7 +26,7 @@ describe('node packages', () => {
   /** A folder with a fake npm that records each run and its arguments. */
   async function withNpm(does: string): Promise<string> {
     const folder = await mkdtemp(join(root, 'bin-'));
-    await writeFile(join(folder, 'npm'), `#!/bin/sh\necho "$@" >> ${join(folder, 'ran')}\n${does}\n`);
+    await writeFile(join(folder, 'npm'), `#!/bin/sh\necho "$@" >> '${join(folder, 'ran')}'\n${does}\n`);
     await chmod(join(folder, 'npm'), 0o755);
     return folder;
   }
