@@ -169,6 +169,14 @@ describe('an address in stored data', () => {
       await expect(asked(url), url).rejects.toThrow(RunError);
   });
 
+  it.each([
+    ['a control character', '\u0001http://evil.example'],
+    ['a tab in the scheme', 'ht\ttp://evil.example'],
+    ['a share of another machine', '\\\\evil.example\\share\\model'],
+  ])('is found behind %s', async (_, value) => {
+    await expect(requireOwnSettings('theirs', [`model.path=${JSON.stringify(value)}`])).rejects.toThrow(RunError);
+  });
+
   it('is used if the environment allows its server', async () => {
     vi.stubEnv(ALLOW_VARIABLE, 'http://a.example:1, http://b.example');
     await asked('http://b.example/v1');
@@ -200,6 +208,9 @@ const places: Readonly<Record<string, () => Promise<unknown>>> = {
       join(bundle, 'recipe.mjs'),
       `${basename(bundle)}/recipe.mjs`,
       join(`${bundle}-link`, 'recipe.mjs'),
+      '/proc/self/cwd/recipe.mjs',
+      '/tmp/../proc/self/cwd/recipe.mjs',
+      '\\\\machine\\share\\recipe.mjs',
     ])
       await expect(requireOwnRecipe(bundle, source), source).rejects.toThrow(/came with the data/);
     await requireOwnRecipe(bundle, 'math');

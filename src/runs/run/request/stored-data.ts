@@ -3,7 +3,7 @@
  * only the data names is used if this user has named it too: on a command line, in a recipe file, or as allowed.
  */
 import { appendFile, mkdir, readFile, realpath } from 'node:fs/promises';
-import { dirname, isAbsolute, join, sep } from 'node:path';
+import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import { isObject, RunError } from '@drmas/engine/errors';
 import { shellWord, visible } from '@drmas/engine/host';
 import envPaths from 'env-paths';
@@ -126,7 +126,12 @@ function askedValues(overrides: readonly string[]): AskedValue[] {
   });
 }
 
-const isAddress = (text: string) => /^\s*(?:https?|wss?|rediss?|s3|ftp):/i.test(text);
+/** `URL` reads texts as `fetch` does: it drops control characters before the scheme, and tabs and line ends in it. */
+const isAddress = (text: string) =>
+  (URL.canParse(text) && /^(?:https?|wss?|rediss?|s3|ftp):$/.test(new URL(text).protocol)) || isShare(text);
+
+/** A share of another machine, `\\machine\share`: Windows logs in there with the user's password hash. */
+const isShare = (path: string) => /^[\\/]{2}/.test(normalize(path));
 
 function leavesOf(value: unknown, path: readonly string[], most = 12): [readonly string[], string][] {
   if (typeof value === 'string') return [[path, value]];
@@ -235,7 +240,9 @@ export async function requireOwnAblation(
  */
 export async function requireOwnRecipe(place: string, source: string): Promise<void> {
   if (shippedRecipes().includes(source)) return;
-  if (isAbsolute(source) ? !(await isBelow(place, source)) : !isRecipeFile(source)) return;
+  // `/proc/self/cwd/recipe.ts` means a file of the working directory, as a relative path does.
+  const isFixed = isAbsolute(source) && !isShare(source) && !/^\/(?:proc|dev)\//.test(normalize(source));
+  if (isFixed ? !(await isBelow(place, source)) : !isRecipeFile(source)) return;
   throw new RunError(
     `${place} names ${source} as its recipe, which would run a program that came with the data; if you have read ` +
       'it and trust it, copy it elsewhere and give it with --recipe FILE',
