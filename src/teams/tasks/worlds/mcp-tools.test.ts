@@ -30,7 +30,8 @@ async function priceServer() {
     server.registerTool('price', { description: 'The price of a fruit', inputSchema }, async ({ of }) => {
       if (of === 'stone') throw new Error('not for sale');
       if (of === 'slow') await new Promise(() => {});
-      return { content: [{ type: 'text', text: String(of.length) }] };
+      const text = of === 'flood' ? 'x'.repeat(17e6) : String(of.length);
+      return { content: [{ type: 'text', text }] };
     });
     server.registerTool('read', { inputSchema: z.object({}) }, async () => ({
       content: [
@@ -117,6 +118,15 @@ describe('tools of an MCP server at an address', () => {
     const late = call({ name: 'price', arguments: '{"of":"slow"}' });
     controller.abort(new Error('over'));
     await expect(late).rejects.toThrow('over');
+  });
+
+  it('read an answer up to a limit, as an event and as JSON', async () => {
+    const { call } = await mcpTools(await priceServer()).open(new AbortController());
+    await expect(call({ name: 'price', arguments: '{"of":"flood"}' })).rejects.toThrow('longer than 16.0 MB');
+    const plain = await webServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(' '.repeat(17e6));
+    });
+    await expect(mcpTools(plain.url).open(new AbortController())).rejects.toThrow('longer than 16.0 MB');
   });
 
   it('get the headers and the calls at their own origin alone', async () => {

@@ -7,7 +7,7 @@ import {
   reasonOf,
   ToolServerError,
 } from '@drmas/engine/errors';
-import { excerpt, onAbort, unlessAborted } from '@drmas/engine/host';
+import { byteText, excerpt, onAbort, unlessAborted } from '@drmas/engine/host';
 import type { Tool, ToolCall } from '@drmas/engine/nouns';
 import { soundFetch } from '@drmas/engine/platform';
 import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
@@ -78,12 +78,17 @@ const optionsSchema = z.strictObject({
   headers: z.record(z.string(), z.string()).default({}),
 });
 
+/** Pages and screens as text are far shorter. */
+const LONGEST_ANSWER_BYTES = 16e6;
+
 /** The end of a program's standard error, for the message of a program that does not start. */
 const LONGEST_COMPLAINT = 1000;
 
 interface Connection {
   readonly client: Client;
   readonly tools: readonly Tool[];
+  /** Why the connection was ended from here; empty if it was not. */
+  fault(): string;
   isOpen: boolean;
 }
 
@@ -130,11 +135,11 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
   let idle: ReturnType<typeof setTimeout> | undefined;
 
   const connect = async (): Promise<Connection> => {
-    const { transport, complaint } = await transportTo(server, headers);
+    const { transport, complaint, fault } = await transportTo(server, headers);
     try {
       const { Client } = await clientModule();
       const client = new Client({ name: 'drmas', version: '1' });
-      const connection = { client, isOpen: true };
+      const connection = { client, isOpen: true, fault };
       client.onclose = () => {
         connection.isOpen = false;
       };
@@ -145,7 +150,7 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
     } catch (error) {
       await transport.close().catch(() => {});
       const complained = complaint().trim();
-      const why = `${at}: the server of tools does not answer: ${reasonOf(error)}`;
+      const why = `${at}: the server of tools does not answer: ${fault() || reasonOf(error)}`;
       throw new ToolServerError('unreachable', complained === '' ? why : `${why}; it wrote: ${complained}`);
     }
   };
@@ -176,7 +181,7 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
   };
 
   const callOn =
-    ({ client }: Connection, signal: AbortSignal) =>
+    ({ client, fault }: Connection, signal: AbortSignal) =>
     async ({ name, arguments: text }: Pick<ToolCall, 'name' | 'arguments'>): Promise<string> => {
       const given = argumentsOf(name, text);
       try {
@@ -184,7 +189,7 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
         return textOf(await unlessAborted(called, signal));
       } catch (error) {
         signal.throwIfAborted();
-        throw new ToolServerError(reasonFor(error), `${at}: ${name}: ${excerpt(reasonOf(error), 1000)}`);
+        throw new ToolServerError(reasonFor(error), `${at}: ${name}: ${excerpt(fault() || reasonOf(error), 1000)}`);
       }
     };
 
@@ -221,14 +226,29 @@ async function clientModule() {
 async function transportTo(
   server: string | ToolCommand,
   headers: Readonly<Record<string, string>>,
-): Promise<{ transport: Transport; complaint: () => string }> {
+): Promise<{ transport: Transport; complaint: () => string; fault: () => string }> {
   const { getDefaultEnvironment, StdioClientTransport, StreamableHTTPClientTransport } = await clientModule();
   if (typeof server === 'string') {
+    let fault = '';
+    const limited: typeof fetch = async (address, init) => {
+      const response = await soundFetch(address as string | URL, init);
+      let length = 0;
+      const counting = new TransformStream<Uint8Array, Uint8Array>({
+        transform(part, controller) {
+          length += part.length;
+          if (length <= LONGEST_ANSWER_BYTES) return controller.enqueue(part);
+          fault = `the answer is longer than ${byteText(LONGEST_ANSWER_BYTES)}`;
+          controller.error(new Error(fault));
+          void transport.close(); // a call does not hear of an event's stream that broke
+        },
+      });
+      return response.body === null ? response : new Response(response.body.pipeThrough(counting), response);
+    };
     const transport = new StreamableHTTPClientTransport(new URL(server), {
       requestInit: { headers },
-      fetch: soundFetch,
+      fetch: limited,
     });
-    return { transport, complaint: () => '' };
+    return { transport, complaint: () => '', fault: () => fault };
   }
   const { command, args = [], env = {}, cwd } = server;
   const transport = new StdioClientTransport({
@@ -242,7 +262,7 @@ async function transportTo(
   transport.stderr?.on('data', (part: unknown) => {
     errors = (errors + String(part)).slice(-LONGEST_COMPLAINT);
   });
-  return { transport, complaint: () => errors };
+  return { transport, complaint: () => errors, fault: () => '' };
 }
 
 const toolOf = ({ name, description, inputSchema }: McpTool): Tool => ({
