@@ -2,7 +2,7 @@
  * The declaration of an estimator. Its file contains everything that recipes, checks, laws, studies and documents need.
  */
 
-import { ArgumentError, isObject, parseSpec } from '@drmas/engine/errors';
+import { ArgumentError, isObject, type OptionNames, parseSpec, requireKnown } from '@drmas/engine/errors';
 import type { TurnRecord } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { type Settings, settingsSchema } from './named-choices.js';
@@ -117,6 +117,19 @@ type EstimatorDefinition<Type extends string, Shape extends z.ZodRawShape> = {
   readonly returns?: (batch: TurnBatch, choices: ChoicesOf<Type, Shape>) => number[][];
 } & Computation<ChoicesOf<Type, Shape>>;
 
+type AnyField<Definition> = Definition extends unknown ? keyof Definition : never;
+type AnyDefinition = EstimatorDefinition<string, z.ZodRawShape>;
+
+const DEFINITION: OptionNames<Record<AnyField<AnyDefinition>, unknown>> = {
+  ...{ type: true, schema: true, source: true, formula: true, use: true, traits: true, penalties: true, unused: true },
+  ...{ returns: true, rule: true, after: true, compute: true, advance: true, laws: true },
+};
+const TRAITS: OptionNames<Traits> = {
+  ...{ needs: true, groupSize: true, compared: true, rival: true, weighsDemonstrations: true, needsNoNegative: true },
+  weighsParts: true,
+};
+const RULE: OptionNames<Rule> = { score: true, mean: true, spread: true, leaveOneOut: true, shared: true };
+
 /** An estimator with all of its settings. */
 export interface OpenEstimator {
   readonly type: string;
@@ -180,6 +193,8 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
   declaration: EstimatorDefinition<Type, Shape>,
 ): EstimatorDeclaration<Type, Shape> {
   const { type, source, formula, use, traits = {} } = declaration;
+  requireKnown(declaration, DEFINITION, `defineEstimator: '${type}' has the unknown field`);
+  requireKnown(traits, TRAITS, `defineEstimator: the traits of '${type}' have the unknown field`);
   const schema: EstimatorSchema<Type, Shape> = z.strictObject({ type: z.literal(type), ...declaration.schema });
   // In a recipe an unknown key is a mistake. A program may pass the choices of one estimator to another.
   const lenient = schema.strip();
@@ -196,6 +211,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
       // Of the choices that the type has: choices of other types do not count.
       const settings = parseSpec(settingsSchema, choices, 'advantage');
       const rule = 'rule' in declaration ? declaration.rule(choices) : undefined;
+      if (rule !== undefined) requireKnown(rule, RULE, `the rule of '${type}' has the unknown field`);
       const unused = [...unusedOf(rule), ...(declaration.unused?.(choices) ?? [])];
       const isSet = (name: string) => {
         const choice: z.ZodType | undefined = declaration.schema[name] as z.ZodType | undefined;

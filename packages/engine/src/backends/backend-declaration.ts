@@ -6,7 +6,7 @@ import type { Capabilities } from '../contract/capabilities.js';
 import type { Handles, PolicyHandle, Role } from '../contract/handles.js';
 import type { OptimizerSettings } from '../contract/optimizer-settings.js';
 import type { WeightsSpec } from '../contract/weights-spec.js';
-import { ArgumentError, BackendError, RunError } from '../errors.js';
+import { ArgumentError, BackendError, type OptionNames, RunError, requireKnown } from '../errors.js';
 import type { Files, Host, Secret } from '../host.js';
 import type { BaseKind } from '../model/decoder/weights/decoder-tensors.js';
 import type { Tokenizer } from '../nouns.js';
@@ -175,7 +175,7 @@ export interface BackendDefinition<Type extends string, Shape extends z.ZodRawSh
  * Defines a backend of your own, which holds the models of a run: it samples, scores and trains. A recipe takes it with
  * `use: [backend]` and chooses it with `backend: { type: 'mine' }`. A recipe that needs an ability which its
  * capabilities lack is refused before the run.
- * @throws ArgumentError without `open` and `policy`
+ * @throws ArgumentError without `open` and `policy`, and for a field that no backend has
  *
  * @example
  * ```ts
@@ -196,6 +196,8 @@ export function defineBackend<const Type extends string, Shape extends z.ZodRawS
 ): BackendPlugin<Type, Shape> {
   const { type, schema = {} as Shape, capabilities, keyVariable, policy, plan, prepareExport } = definition;
   const { open = policy && inProcess(type, capabilities, policy) } = definition;
+  requireKnown(definition, DEFINITION, `defineBackend: '${type}' has the unknown field`);
+  requireKnown(plan ?? {}, PLAN, `defineBackend: the plan of '${type}' has the unknown field`);
   if (open === undefined) throw new ArgumentError(`the backend '${type}' has neither \`open\` nor \`policy\``);
   return {
     kind: 'backend',
@@ -215,6 +217,12 @@ export function defineBackend<const Type extends string, Shape extends z.ZodRawS
         Promise.reject(new RunError(`policy '${policy}' was trained on the backend '${type}', which exports nothing`))),
   };
 }
+
+const DEFINITION: OptionNames<BackendDefinition<string, z.ZodRawShape>> = {
+  ...{ type: true, schema: true, capabilities: true, keyVariable: true, open: true, policy: true, plan: true },
+  prepareExport: true,
+};
+const PLAN: OptionNames<BackendPlan<unknown>> = { readModel: true, memory: true, memoryElsewhere: true };
 
 /** Opens a backend that has nothing to start: it opens models by `policy`. */
 const inProcess =

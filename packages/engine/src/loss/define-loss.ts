@@ -1,6 +1,6 @@
 /** The declaration of a loss: recipes, objectives, backends, laws and documents read all that they know from it. */
 import { z } from 'zod';
-import { ArgumentError } from '../errors.js';
+import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
 import { STANDARD_METRICS } from './loss-metrics.js';
 import { type Aggregation, aggregations } from './loss-settings.js';
 
@@ -167,7 +167,7 @@ export interface LossDeclaration<
 
 /**
  * Declares a loss. A row in losses/index.ts adds it to drmas; `lossFrom` adds one from a user's module.
- * @throws ArgumentError when a part of the declaration is missing or wrong, for programs that no compiler checks
+ * @throws ArgumentError when a part of the declaration is missing, wrong or unknown: programs have no compiler
  *
  * @example
  * ```ts
@@ -198,12 +198,19 @@ export function defineLoss<const Type extends string, Shape extends z.ZodRawShap
 ): LossDeclaration<Type, Shape, Context> {
   const wrong = problemOf(declaration);
   if (wrong !== undefined) throw new ArgumentError(`defineLoss: ${wrong}`);
+  requireKnown(declaration, DEFINITION, `defineLoss: '${declaration.type}' has the unknown field`);
   return {
     ...declaration,
     kind: 'loss',
     schema: z.strictObject({ type: z.literal(declaration.type), ...declaration.schema }),
   };
 }
+
+const DEFINITION: OptionNames<LossDefinition<string, z.ZodRawShape, unknown>> = {
+  ...{ type: true, schema: true, source: true, formula: true, use: true, ratio: true, gradientOf: true, token: true },
+  ...{ aggregate: true, prepare: true, divisor: true, metrics: true, protocolLoss: true, withoutAdvantage: true },
+  weighsDemonstrations: true,
+};
 
 const RATIOS: readonly unknown[] = ['token', 'turn', 'sequence', 'product'] satisfies LossFacts['ratio'][];
 

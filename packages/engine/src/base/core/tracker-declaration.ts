@@ -1,5 +1,6 @@
 import type { RunEvent } from './events.js';
 import type { RunListener } from './play/run-listener.js';
+import { requireKnown } from './validation/known-options.js';
 
 /** A run as a tracker gets it before the first event. */
 export interface TrackedRun {
@@ -43,6 +44,7 @@ export type TrackerDefinition = Omit<TrackerDeclaration, 'address' | 'descriptio
  * Defines a tracker, which receives the events of a run. A recipe takes your own tracker with `use: [tracker]`; drmas
  * then opens it for each run of the recipe, before anything is played. It gets the events through a queue: if it throws
  * or is slow, the run goes on.
+ * @throws ArgumentError for a field that no tracker has
  *
  * @example
  * ```ts
@@ -62,5 +64,10 @@ export type TrackerDefinition = Omit<TrackerDeclaration, 'address' | 'descriptio
 export function defineTracker<const Definition extends TrackerDefinition>(
   definition: Definition,
 ): Definition & TrackerPlugin {
+  requireKnown<TrackerDefinition>(
+    definition,
+    { name: true, address: true, description: true, open: true },
+    `defineTracker: '${definition.name}' has the unknown field`,
+  );
   return { address: 'none', description: '', ...definition, kind: 'tracker' };
 }
