@@ -254,7 +254,8 @@ function unusableInYarn(place: string, tarballs: Tarballs): string[] {
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', yarnPackage], { cwd: folder });
   writeFileSync(join(project, 'yarn.lock'), '');
   const files = Object.fromEntries(Object.entries(tarballs).map(([name, file]) => [name, `file:${file}`]));
-  const manifest = { type: 'module', dependencies: { drmas: files.drmas }, resolutions: files };
+  const dependencies = { drmas: files.drmas, '@drmas/engine': files['@drmas/engine'] };
+  const manifest = { type: 'module', dependencies, resolutions: files };
   writeFileSync(join(project, 'package.json'), JSON.stringify(manifest));
   writeFileSync(join(project, 'program.js'), IN_YARN);
   const yarn = join(folder, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js');
@@ -277,12 +278,14 @@ function unusableInYarn(place: string, tarballs: Tarballs): string[] {
   return failed === undefined ? [] : [`Yarn's Plug'n'Play: ${failed.stdout}${failed.stderr}`];
 }
 
-/** Saves a model, and fails if a library has another engine. */
+/** Saves a model, and fails if a library or the project itself has another engine. */
 const IN_YARN = `import { createRequire } from 'node:module';
 import { tinyDecoder } from 'drmas';
 import { openModel } from 'drmas/engine';
-const drmas = createRequire(createRequire(import.meta.url).resolve('drmas'));
+const project = createRequire(import.meta.url);
+const drmas = createRequire(project.resolve('drmas'));
 const engineOf = (name) => createRequire(drmas.resolve(name)).resolve('@drmas/engine');
+if (project.resolve('@drmas/engine') !== drmas.resolve('@drmas/engine')) throw new Error('there are two engines');
 for (const name of ['@drmas/tinker', '@drmas/webgpu'])
   if (engineOf(name) !== drmas.resolve('@drmas/engine')) throw new Error(name + ' has another engine than drmas');
 const sizes = { width: 48, layers: 1, heads: 3, feedForward: 64, context: 64 };
@@ -296,8 +299,10 @@ function unusableAlone(place: string, tarballs: Tarballs): string[] {
   const folder = join(place, 'the engine alone');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
-  const words = ['install', '--silent', '--prefer-offline', '--no-audit', '--no-fund', tarballs['@drmas/engine']];
-  execFileSync('npm', words, { cwd: folder });
+  const engine = [tarballs['@drmas/engine'], tarballs['@drmas/webgpu']];
+  execFileSync('npm', ['install', '--silent', '--prefer-offline', '--no-audit', '--no-fund', ...engine], {
+    cwd: folder,
+  });
   if (existsSync(join(folder, 'node_modules/drmas'))) return ['@drmas/engine brings drmas'];
   const readme = readFileSync(join(folder, 'node_modules/@drmas/engine/README.md'), 'utf8');
   const [, program] = /^```ts\n([\s\S]*?)^```$/m.exec(readme) ?? [];

@@ -21,7 +21,7 @@ export interface DevicePackage {
   countingKernels(limits?: DeviceLimits): CountingKernels;
 }
 
-/** Named by a variable, because it is compiled after the engine, and need not be installed. */
+/** Named by a variable, because it is compiled after the engine, and a bundle may lack it. */
 const PACKAGE: string = '@drmas/webgpu';
 
 /** @throws DeviceError (`absent`) if the package is not installed */
