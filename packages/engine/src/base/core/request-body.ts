@@ -15,21 +15,28 @@ export async function bodyText(request: Request, most = MOST_BYTES): Promise<str
   }
 }
 
-/** The bytes of a request's body. @throws DialectError when there are more than that */
+/** Bytes of a body that is too long which are read and dropped. */
+const MOST_DROPPED = 64e6;
+
+/**
+ * The bytes of a request's body. Many clients read the refusal when they have sent their body, and lose it if the
+ * server closes the connection before. So the rest of a body that is too long is read first, and nothing of it kept.
+ * Servers limit the time.
+ * @throws DialectError when there are more than `most` bytes
+ */
 export async function bodyBytes({ headers, body }: Request, most: number): Promise<Uint8Array> {
-  if (Number(headers.get('content-length') ?? 0) > most) throw tooLong(most);
+  const mostRead = Math.max(most, MOST_DROPPED);
+  if (Number(headers.get('content-length') ?? 0) > mostRead) throw tooLong(most);
   if (body === null) return new Uint8Array();
   const reader = body.getReader();
   const parts: Uint8Array[] = [];
   let length = 0;
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+  for (let part = await reader.read(); !part.done && length <= mostRead; part = await reader.read()) {
     length += part.value.byteLength;
-    if (length > most) {
-      dropRest(reader).catch(() => {}); // the client may have disconnected already
-      throw tooLong(most);
-    }
-    parts.push(part.value);
+    if (length <= most) parts.push(part.value);
+    else parts.length = 0;
   }
+  if (length > most) throw tooLong(most);
   const bytes = new Uint8Array(length);
   let at = 0;
   for (const part of parts) {
@@ -37,21 +44,6 @@ export async function bodyBytes({ headers, body }: Request, most: number): Promi
     at += part.byteLength;
   }
   return bytes;
-}
-
-/** Bytes of a body that is too long which are read and dropped. */
-const MOST_DROPPED = 64e6;
-
-/**
- * Reads the rest of a body and keeps nothing. Many clients read the refusal when they have sent their body: if the
- * stream were cancelled, the server would close the connection before, or in the client's next request. Servers limit
- * the time.
- */
-async function dropRest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  let dropped = 0;
-  for (let part = await reader.read(); !part.done && dropped < MOST_DROPPED; part = await reader.read())
-    dropped += part.value.byteLength;
-  await reader.cancel();
 }
 
 /** Keys of objects that models read as they were written: arguments of calls, and schemas of tools and answers. */

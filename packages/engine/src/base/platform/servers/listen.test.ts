@@ -171,10 +171,11 @@ describe('deadlines', () => {
         }),
       );
     const late = async () => {
-      await takesTime(400);
+      await takesTime(900);
       return new Response('late');
     };
-    const server = await served(({ url }) => (url.endsWith('/late') ? late() : endless()), { readMs: 150 });
+    // A busy machine takes a while from a connection to its request.
+    const server = await served(({ url }) => (url.endsWith('/late') ? late() : endless()), { readMs: 600 });
     connected(server, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n').pause();
     const [answer] = await Promise.all([fetch(`${server.url}/late`), ended.promise]);
     expect(await answer.text()).toBe('late');
