@@ -20,7 +20,7 @@ export {
   TEMPORARY,
   temporaryName,
 } from './base/platform/node-files.js';
-export { nodeHost } from './base/platform/node-host.js';
+export { kernelThreads, nodeHost } from './base/platform/node-host.js';
 export { packageVersion } from './base/platform/package-version.js';
 export { patientFetch, soundFetch, tlsFault } from './base/platform/patient-fetch.js';
 export { accessBy, type Guard, guardOf } from './base/platform/servers/guards.js';

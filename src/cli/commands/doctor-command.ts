@@ -13,7 +13,14 @@ import {
   type PythonReport,
   selectKernels,
 } from '@drmas/engine/node';
-import { cacheDirectory, findVulkan, nodeFiles, packageVersion, type VulkanParts } from '@drmas/engine/platform';
+import {
+  cacheDirectory,
+  findVulkan,
+  kernelThreads,
+  nodeFiles,
+  packageVersion,
+  type VulkanParts,
+} from '@drmas/engine/platform';
 import { type AdapterFacts, type GpuReport, inspectGpu } from '@drmas/webgpu';
 import { type CommandContext, jsonText } from '../command-context.js';
 import { defineCommand } from '../define-command.js';
@@ -83,7 +90,7 @@ async function diagnose(context: CommandContext): Promise<Diagnosis> {
   const { environment } = context;
   const onProgress = (message: string) => void context.stderr.write(`${message}\n`);
   // The kernels of most runs, which are in float32. Those for bfloat16 are compiled when a run needs them.
-  const request = { threads: availableParallelism(), bfloat16Products: 'widened' } as const;
+  const request = { threads: kernelThreads(), bfloat16Products: 'widened' } as const;
   const { kernels, notice } = await selectKernels({ ...request, environment, onProgress });
   const { name, isa, bfloat16Products, fastestBfloat16Products: narrowProducts = bfloat16Products, threads } = kernels;
   kernels.dispose();

@@ -1,10 +1,9 @@
 /** Loads models and tokenizers from directories and hubs, for programs that use drmas as a library. */
-import { availableParallelism } from 'node:os';
 import { requireKnown } from '../errors.js';
 import { modelDirectory } from '../hub/model-directory.js';
 import { readTemplate, readTokenizer } from '../model/formats/tokenizer-files.js';
 import type { Tokenizer } from '../nouns.js';
-import { nodeFiles } from '../platform.js';
+import { kernelThreads, nodeFiles } from '../platform.js';
 import { LoadedPolicy } from './loaded-policy.js';
 import { holdsAdapter, locateBase } from './state-files.js';
 
@@ -50,7 +49,8 @@ export interface LoadPolicyOptions {
  */
 export async function loadPolicy(model: string, options: LoadPolicyOptions = {}): Promise<LoadedPolicy> {
   requireKnown<LoadPolicyOptions>(options, { threads: true, base: true, onProgress: true, signal: true });
-  const { threads = Math.max(1, availableParallelism() - 1), base, signal, onProgress } = options;
+  const { base, signal, onProgress } = options;
+  const threads = kernelThreads(options.threads, 1);
   const place = { signal, onProgress };
   const directory = await modelDirectory(model, place);
   const baseDirectory = base === undefined ? undefined : await modelDirectory(base, place);

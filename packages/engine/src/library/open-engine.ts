@@ -2,7 +2,6 @@
  * The engine as a library: models that sample, score and learn in a worker thread of this process, for programs that
  * have a training loop of their own.
  */
-import { availableParallelism } from 'node:os';
 import type { Device, Precision } from '../contract/architecture.js';
 import type { BaseSpec, OwnWeights } from '../contract/weights-spec.js';
 import type { EmbeddedBackend } from '../embedded/embedded-backend.js';
@@ -19,7 +18,7 @@ import {
   type WholeModelInput,
   type WholeModelSpec,
 } from '../model/model-spec.js';
-import { nodeFiles } from '../platform.js';
+import { kernelThreads, nodeFiles } from '../platform.js';
 import { TrainableModel } from './trainable-model.js';
 
 /** The options of `openEngine`. */
@@ -154,9 +153,8 @@ export async function openEngine(options: EngineOptions = {}): Promise<TrainingE
 
 /** @param precisions The precisions of the engine's models, if they are known. Default: all */
 async function startEngine(options: EngineOptions, precisions?: readonly Precision[]): Promise<TrainingEngine> {
-  const { threads = availableParallelism(), seed = 1, device, kernels, recompute, onProgress } = options;
-  if (!(Number.isSafeInteger(threads) && threads >= 1))
-    throw new ArgumentError(`threads: expected a whole number of at least 1, found ${threads}`);
+  const { seed = 1, device, kernels, recompute, onProgress } = options;
+  const threads = kernelThreads(options.threads);
   requireSeed(seed);
   const settings = { threads, device, kernels, recompute, precisions };
   const backend = await startEmbedded({ ...settings, files: nodeFiles, onProgress });

@@ -482,7 +482,10 @@ describe('what is wrong is said before any work', () => {
     await expect(openModel({ ...tiny, width: 18 })).rejects.toThrow('width');
     await expect(openModel(lora(tiny, { rank: 0 }))).rejects.toThrow('model.rank must be a number >= 1');
     await expect(openModel(checkpoint(join(directory, 'nothing')))).rejects.toThrow(CheckpointError);
-    await expect(openModel(tiny, { threads: 0 })).rejects.toThrow('threads: expected');
+    for (const threads of [0, 257]) {
+      await expect(openModel(tiny, { threads })).rejects.toThrow('threads: expected');
+      await expect(loadPolicy('absent', { threads })).rejects.toThrow('threads: expected');
+    }
   });
 
   it.each<[string, (wrong: object) => Promise<unknown>]>([

@@ -1,7 +1,19 @@
-import { availableParallelism } from 'node:os';
-import { describe, expect, it } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import os, { availableParallelism } from 'node:os';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ArgumentError } from '../core/errors.js';
-import { nodeHost } from './node-host.js';
+import { kernelThreads, nodeHost } from './node-host.js';
+
+/** Gives this machine another number of cores, until the test's end. */
+function withCores(cores: number): void {
+  vi.spyOn(os, 'availableParallelism').mockReturnValue(cores);
+  syncBuiltinESMExports();
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
 
 describe('nodeHost', () => {
   it('is this process by default', async () => {
@@ -11,6 +23,13 @@ describe('nodeHost', () => {
     expect(() => host.notify('nobody listens')).not.toThrow();
     const { signal } = new AbortController();
     expect(nodeHost({ threads: 3, signal })).toMatchObject({ threads: 3, signal });
+  });
+
+  it('has at most 256 threads on a machine with more cores, and one on a machine with one', () => {
+    withCores(384);
+    expect([nodeHost().threads, kernelThreads(), kernelThreads(undefined, 1)]).toEqual([256, 256, 256]);
+    withCores(1);
+    expect([kernelThreads(), kernelThreads(undefined, 1)]).toEqual([1, 1]);
   });
 
   it('turns warnings into notices if no listener takes them', () => {

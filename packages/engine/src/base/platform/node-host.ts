@@ -14,12 +14,10 @@ const MOST_THREADS = 256;
  * of work against interrupts. By default notices are dropped and warnings become notices.
  * @throws ArgumentError if the threads are not 1 to 256
  */
-export function nodeHost({ threads = allCores(), ...options }: HostOptions = {}): Host {
-  if (!Number.isInteger(threads) || threads < 1 || threads > MOST_THREADS)
-    throw new ArgumentError(`threads: expected 1 to ${MOST_THREADS}, got ${threads}`);
+export function nodeHost(options: HostOptions = {}): Host {
   const { notify = () => {} } = options;
   return {
-    threads,
+    threads: kernelThreads(options.threads),
     device: options.device,
     files: options.files ?? nodeFiles,
     clock: options.clock ?? systemClock,
@@ -32,4 +30,13 @@ export function nodeHost({ threads = allCores(), ...options }: HostOptions = {})
   };
 }
 
-const allCores = () => Math.min(MOST_THREADS, availableParallelism());
+/**
+ * The threads of kernels: one a core by default, except `spare` ones.
+ * @throws ArgumentError if the threads are not 1 to 256
+ */
+export function kernelThreads(threads?: number, spare = 0): number {
+  const chosen = threads ?? Math.min(MOST_THREADS, Math.max(1, availableParallelism() - spare));
+  if (!Number.isInteger(chosen) || chosen < 1 || chosen > MOST_THREADS)
+    throw new ArgumentError(`threads: expected 1 to ${MOST_THREADS}, got ${chosen}`);
+  return chosen;
+}
