@@ -1,6 +1,12 @@
 /** The facilities of Node: files, threads, the cache directory, archives, web requests. */
 export { currentScope, runInScope, type Scope } from './base/platform/async-scopes.js';
-export { cacheDirectory, type Environment, removeStale } from './base/platform/cache-directory.js';
+export {
+  cacheDirectory,
+  configDirectory,
+  type Environment,
+  homeDirectory,
+  removeStale,
+} from './base/platform/cache-directory.js';
 export { commandText } from './base/platform/command-text.js';
 export {
   type EntryPlace,

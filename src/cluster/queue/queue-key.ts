@@ -4,8 +4,7 @@ import { link, mkdir, readFile, stat, unlink, writeFile } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { jsonObject, messageOf, RecipeError } from '@drmas/engine/errors';
 import { Secret } from '@drmas/engine/host';
-import { codeOf, type Environment, isEqual, temporaryName } from '@drmas/engine/platform';
-import envPaths from 'env-paths';
+import { codeOf, configDirectory, type Environment, isEqual, temporaryName } from '@drmas/engine/platform';
 import { type Announcement, announcement } from './wire.js';
 
 export const KEY_VARIABLE = 'DRMAS_QUEUE_KEY';
@@ -74,7 +73,7 @@ function signed(text: string): { readonly body: string; readonly signature: stri
   throw new AnnouncementError('it is not the announcement of a run', false);
 }
 
-const keyFile = () => join(envPaths('drmas', { suffix: '' }).config, 'queue-key');
+const keyFile = () => join(configDirectory(), 'queue-key');
 
 /**
  * The key of runs and workers: `DRMAS_QUEUE_KEY`, or the key in this user's configuration directory, which is made at

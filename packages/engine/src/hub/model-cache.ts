@@ -7,9 +7,8 @@
 import { randomUUID } from 'node:crypto';
 import * as files from 'node:fs/promises';
 import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
-import { codeOf } from '../platform.js';
+import { codeOf, homeDirectory } from '../platform.js';
 import type { ModelId } from './model-id.js';
 
 /** Error codes if the file system has no symbolic links or the user must not make them. */
@@ -29,13 +28,13 @@ export const COMMIT = /^[0-9a-f]{40}$/;
 /** HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else `hub` below HF_HOME, else below the user's cache directory. */
 export function cacheRoot(environment: NodeJS.ProcessEnv): string {
   const { HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME, XDG_CACHE_HOME } = environment;
-  const home = HF_HOME || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'huggingface');
+  const home = HF_HOME || join(XDG_CACHE_HOME || join(homeDirectory(), '.cache'), 'huggingface');
   return expandHome(HF_HUB_CACHE || HUGGINGFACE_HUB_CACHE || join(home, 'hub'));
 }
 
 /** `~` and `~/x` are below the user's home directory, as shells have it. */
 export function expandHome(path: string): string {
-  return path.replace(/^~(?=\/|$)/, homedir());
+  return path.replace(/^~(?=\/|$)/, homeDirectory());
 }
 
 export class ModelCache {

@@ -3,10 +3,10 @@
  * (`publisher/repository/file.gguf`).
  */
 import { readdir, readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { jsonOf } from '../disk.js';
 import { isObject } from '../errors.js';
+import { homeDirectory } from '../platform.js';
 import { statusOf } from './model-cache.js';
 
 /** A GGUF file of another program. */
@@ -29,7 +29,7 @@ const DEFAULT_TAG = 'latest';
 
 /** All models, sorted by program and name. Folders that do not exist or cannot be read have none. */
 export async function modelsOnDisk(environment: NodeJS.ProcessEnv): Promise<ModelOnDisk[]> {
-  const home = environment.HOME || homedir();
+  const home = environment.HOME || homeDirectory();
   const ollama = environment.OLLAMA_MODELS
     ? [environment.OLLAMA_MODELS]
     : [join(home, '.ollama', 'models'), '/usr/share/ollama/.ollama/models'];

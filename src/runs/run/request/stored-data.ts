@@ -6,7 +6,7 @@ import { appendFile, mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import { isObject, RunError } from '@drmas/engine/errors';
 import { shellWord, visible } from '@drmas/engine/host';
-import envPaths from 'env-paths';
+import { configDirectory } from '@drmas/engine/platform';
 import { parseOverride, type RecipeDefinition } from '../../../method/recipe.js';
 import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
 import type { AblationRecord } from '../../../method/store.js';
@@ -106,7 +106,7 @@ export function allowStored(values: readonly string[]): void {
   for (const value of values) allowedHere.add(value);
 }
 
-const addressFile = () => join(envPaths('drmas', { suffix: '' }).config, 'endpoints');
+const addressFile = () => join(configDirectory(), 'endpoints');
 
 interface AskedValue {
   readonly path: string;

@@ -1,14 +1,37 @@
+import { homedir } from 'node:os';
 import { join } from 'node:path';
-import envPaths from 'env-paths';
 import type { Files } from '../core/files.js';
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The user's home directory. It is `/` for a user whom the system does not know, as a container may have one. */
+export function homeDirectory(): string {
+  try {
+    return homedir() || '/';
+  } catch {
+    return '/';
+  }
+}
+
 /** The directory of all caches (native build, warm starts, downloads): `DRMAS_CACHE`, or the user's cache directory. */
 export function cacheDirectory(environment: Environment = process.env): string {
-  const chosen = environment.DRMAS_CACHE;
-  return chosen === undefined || chosen === '' ? envPaths('drmas', { suffix: '' }).cache : chosen;
+  const { DRMAS_CACHE } = environment;
+  if (DRMAS_CACHE !== undefined && DRMAS_CACHE !== '') return DRMAS_CACHE;
+  const home = homeDirectory();
+  const { LOCALAPPDATA, XDG_CACHE_HOME } = process.env;
+  if (process.platform === 'darwin') return join(home, 'Library', 'Caches', 'drmas');
+  if (process.platform === 'win32') return join(LOCALAPPDATA || join(home, 'AppData', 'Local'), 'drmas', 'Cache');
+  return join(XDG_CACHE_HOME || join(home, '.cache'), 'drmas');
+}
+
+/** The directory with the user's configuration of drmas, such as a key. */
+export function configDirectory(): string {
+  const home = homeDirectory();
+  const { APPDATA, XDG_CONFIG_HOME } = process.env;
+  if (process.platform === 'darwin') return join(home, 'Library', 'Preferences', 'drmas');
+  if (process.platform === 'win32') return join(APPDATA || join(home, 'AppData', 'Roaming'), 'drmas', 'Config');
+  return join(XDG_CONFIG_HOME || join(home, '.config'), 'drmas');
 }
 
 /** The age from which an entry belongs to no running process: a build takes minutes, a cached model seconds. */

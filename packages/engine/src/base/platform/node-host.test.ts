@@ -1,5 +1,10 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
-import os, { availableParallelism } from 'node:os';
+import os, { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ArgumentError } from '../core/errors.js';
 import { kernelThreads, nodeHost } from './node-host.js';
@@ -41,4 +46,29 @@ describe('nodeHost', () => {
   it.each([[0], [-1], [1.5], [Number.NaN], [2000]])('refuses %d threads', (threads) => {
     expect(() => nodeHost({ threads })).toThrow(ArgumentError);
   });
+});
+
+it('has directories for a user whom the system does not know, as in a container', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'drmas-nobody-'));
+  try {
+    const unknown = `const os = require('os');
+      os.homedir = os.userInfo = () => { throw new Error('ENOENT') };
+      require('module').syncBuiltinESMExports();`;
+    await writeFile(join(folder, 'unknown.cjs'), unknown);
+    const program = `import { cacheDirectory, configDirectory } from './cache-directory.js';
+      import { writableBuilds } from '../../tensor/native/build-cache.js';
+      console.log(cacheDirectory({}), configDirectory(), await writableBuilds({ DRMAS_CACHE: '/dev/null' }));`;
+    const stdin = { contents: program, resolveDir: fileURLToPath(new URL('.', import.meta.url)) };
+    const outfile = join(folder, 'program.mjs');
+    const tsconfig = fileURLToPath(new URL('../../../../../tsconfig.json', import.meta.url));
+    await build({ stdin, bundle: true, platform: 'node', format: 'esm', outfile, tsconfig });
+    const env = { PATH: process.env.PATH, TMPDIR: folder };
+    const { stdout, stderr } = spawnSync(process.execPath, ['-r', join(folder, 'unknown.cjs'), outfile], {
+      env,
+      encoding: 'utf8',
+    });
+    expect(stdout, stderr).toMatch(/^\/\S+drmas \/\S+drmas \S+drmas-\d+.native\n$/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });

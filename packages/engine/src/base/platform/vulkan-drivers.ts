@@ -1,6 +1,6 @@
 import { access, readdir, readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { homeDirectory } from './cache-directory.js';
 
 /** The files and variables that a program needs on Linux to find a GPU. */
 export interface VulkanParts {
@@ -24,7 +24,7 @@ export async function findVulkan(environment: NodeJS.ProcessEnv = process.env): 
   const loader = file ?? ((await isListed(LOADER)) ? LOADER : undefined);
   const named = VK_DRIVER_FILES || VK_ICD_FILENAMES || '';
   if (named !== '') return { loader, drivers: await existing(named.split(delimiter)) };
-  const data = XDG_DATA_HOME || join(homedir(), '.local', 'share');
+  const data = XDG_DATA_HOME || join(homeDirectory(), '.local', 'share');
   const places = ['/etc', '/usr/local/etc', '/usr/share', '/usr/local/share', data];
   const lists = await Promise.all(places.map((place) => driversIn(join(place, 'vulkan', 'icd.d'))));
   return { loader, drivers: lists.flat() };

@@ -11,13 +11,13 @@ import { cacheDirectory, type Environment, nodeFiles } from '../../platform.js';
 export async function writableBuilds(environment: Environment = process.env): Promise<string> {
   const wanted = join(cacheDirectory(environment), 'native');
   if (await canWrite(wanted)) return wanted;
-  const { uid, username } = userInfo();
-  const root = join(tmpdir(), `drmas-${uid === -1 ? username : uid}`);
+  const uid = process.getuid?.(); // `userInfo` fails for a user whom the system does not know
+  const root = join(tmpdir(), `drmas-${uid ?? userInfo().username}`);
   const fallback = join(root, 'native');
   await mkdir(root, { recursive: true, mode: 0o700 });
   const { uid: owner, mode } = await lstat(root);
   // Code is loaded from here, and anybody can create names among the temporary files.
-  if (uid !== -1 && (owner !== uid || (mode & 0o170000) !== 0o040000))
+  if (uid !== undefined && (owner !== uid || (mode & 0o170000) !== 0o040000))
     throw new Error(`${root} belongs to somebody else`);
   if ((mode & 0o077) !== 0) await chmod(root, 0o700);
   if (await canWrite(fallback)) return fallback;
