@@ -28,7 +28,8 @@ let server: TinkerServer;
 beforeAll(async () => {
   const model = await writeBaseModel(root);
   await mkdir(join(root, 'store', 'model', 'weights'), { recursive: true });
-  for (const folder of ['', 'model', 'model/weights']) await writeFile(join(root, 'store', folder, '.DS_Store'), 'x');
+  for (const folder of ['', 'model', 'model/weights'])
+    for (const name of ['.DS_Store', 'Thumbs.db', 'a copy']) await writeFile(join(root, 'store', folder, name), 'x');
   server = await serveTinker({ model, store: join(root, 'store'), token: 'secret', mostModels: 3, idleSeconds: 2 });
 });
 afterAll(() => server.close());
@@ -40,6 +41,11 @@ async function post(route: string, body: unknown) {
   const response = await fetch(`${server.url}/api/v1/${route}`, { method: 'POST', headers, body: text });
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
+
+it('lists no files of other programs', async () => {
+  const listed = await fetch(`${server.url}/api/v1/training_runs/model/checkpoints`, { headers });
+  expect([listed.status, await listed.json()]).toEqual([200, { checkpoints: [] }]);
+});
 
 /** The result of a request that was taken in. */
 async function ask(route: string, body: object): Promise<Record<string, unknown>> {

@@ -147,13 +147,17 @@ export class WeightsStore {
     return { ...saved, directory, path, key: `${directory} ${saved.id ?? saved.time}` };
   }
 
-  /** The weights of a model, oldest first. */
+  /** The weights of a model, oldest first, without files of other programs and weights that were just removed. */
   async list(model: string): Promise<(SavedWeights & { readonly purpose: SavePurpose; readonly name: string })[]> {
     if (!/^[\w:-]{1,100}$/.test(model)) return [];
     const saved = [];
     for (const purpose of PURPOSES)
-      for (const name of await this.#files.list(join(this.#root, folderOf(model), purpose)))
-        if (!name.startsWith('.')) saved.push({ ...(await this.open(pathOf(model, purpose, name))), purpose, name });
+      for (const name of await this.#files.list(join(this.#root, folderOf(model), purpose))) {
+        const weights = await this.open(pathOf(model, purpose, name)).catch((error: unknown) => {
+          if (!(error instanceof DialectError)) throw error;
+        });
+        if (weights !== undefined) saved.push({ ...weights, purpose, name });
+      }
     return saved.sort((a, b) => a.time.localeCompare(b.time));
   }
 
