@@ -282,6 +282,20 @@ describe('responses', () => {
     ]);
   });
 
+  it('keep all thoughts before a message and between calls', () => {
+    const thought = (text: string) => ({ type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text }] });
+    const call = (id: string) => ({ type: 'function_call', call_id: id, name: 'look', arguments: '{}' });
+    const said = { role: 'assistant', content: 'I look.' };
+    const read = (input: unknown[]) =>
+      responsesDialect.read({ ...plain, input }).messages.map(({ reasoning, toolCalls = [] }) => {
+        return [reasoning, ...toolCalls.map(({ id }) => id)];
+      });
+    const hidden = { type: 'reasoning', encrypted_content: 'x' };
+    expect(read([thought('A'), thought('B'), hidden, said])).toEqual([['AB']]);
+    expect(read([thought('A'), said, thought('B'), call('a'), thought('C'), call('b')])).toEqual([['ABC', 'a', 'b']]);
+    expect(read([thought('A'), { role: 'user', content: 'No' }, said])).toEqual([[undefined], [undefined]]);
+  });
+
   it('may wish for one call at most, which is counted', () => {
     const wishing = (parallel_tool_calls: boolean | null) =>
       responsesDialect.read({ ...plain, parallel_tool_calls }).ignored;

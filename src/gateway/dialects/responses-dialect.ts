@@ -173,36 +173,36 @@ function itemOf(id: string, recall: ReturnType<typeof callsById>): InputItem | u
 
 /**
  * The messages of items. Calls belong to the assistant's message directly before them, if there is one, and thoughts to
- * the message or call behind them.
+ * the message or call behind them. A conversation may have several thoughts in a row, and thoughts between calls.
  */
 function messagesOf(items: readonly InputItem[]): Message[] {
   const messages: Message[] = [];
-  let reasoning: string | undefined;
+  let thought = '';
   /** The calls of the last message, if it is the assistant's and has any. */
   let calls: ToolCall[] | undefined;
   for (const each of items) {
-    if (each.type === 'message' || each.type === 'function_call_output') calls = undefined;
-    if (each.type === 'message') {
-      const role = each.role === 'developer' ? 'system' : each.role;
-      const turnId = role === 'assistant' ? /^msg_(.+)$/.exec(each.id ?? '')?.[1] : undefined;
-      messages.push({
-        role,
-        content: each.content,
-        ...given({ turnId, reasoning: role === 'assistant' ? reasoning : undefined }),
-      });
-    } else if (each.type === 'function_call_output')
-      messages.push({ role: 'tool', content: each.output, toolCallId: each.call_id });
-    else if (each.type === 'function_call') {
-      const call: ToolCall = { id: each.call_id, name: each.name, arguments: each.arguments };
-      if (calls !== undefined) {
-        calls.push(call);
-        continue;
-      }
-      calls = [call];
-      const before = messages.at(-1)?.role === 'assistant' ? messages.pop() : undefined;
-      messages.push({ ...(before ?? { role: 'assistant', content: '', ...given({ reasoning }) }), toolCalls: calls });
+    if (each.type === 'reasoning') {
+      thought += each.content;
+      continue;
     }
-    reasoning = each.type === 'reasoning' ? each.content || undefined : undefined;
+    if (each.type === 'function_call') {
+      const before = messages.at(-1)?.role === 'assistant' ? messages.pop() : undefined;
+      const reasoning = `${before?.reasoning ?? ''}${thought}` || undefined;
+      calls ??= [];
+      calls.push({ id: each.call_id, name: each.name, arguments: each.arguments });
+      messages.push({ role: 'assistant', content: '', ...before, ...given({ reasoning }), toolCalls: calls });
+    } else {
+      calls = undefined;
+      if (each.type === 'function_call_output')
+        messages.push({ role: 'tool', content: each.output, toolCallId: each.call_id });
+      else if (each.type === 'message') {
+        const role = each.role === 'developer' ? 'system' : each.role;
+        const turnId = role === 'assistant' ? /^msg_(.+)$/.exec(each.id ?? '')?.[1] : undefined;
+        const reasoning = role === 'assistant' ? thought || undefined : undefined;
+        messages.push({ role, content: each.content, ...given({ turnId, reasoning }) });
+      }
+    }
+    thought = '';
   }
   return messages;
 }
