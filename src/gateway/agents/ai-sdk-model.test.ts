@@ -29,6 +29,7 @@ function scripted(...answers: ModelAnswer[]) {
 
 const look = tool({
   description: 'Looks.',
+  strict: true,
   inputSchema: jsonSchema<{ a: string }>({ type: 'object', properties: { a: { type: 'string' } } }),
   execute: async ({ a }) => ({ seen: a }),
 });
@@ -62,7 +63,9 @@ describe('a model of AI SDK', () => {
         { role: 'system', content: 'Solve' },
         { role: 'user', content: '1+1' },
       ],
-      tools: [{ name: 'look', description: 'Looks.', parameters: { properties: { a: { type: 'string' } } } }],
+      tools: [
+        { name: 'look', description: 'Looks.', strict: true, parameters: { properties: { a: { type: 'string' } } } },
+      ],
       toolChoice: 'auto',
     });
     expect(second?.messages.slice(2)).toEqual([

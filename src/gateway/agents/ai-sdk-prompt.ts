@@ -34,9 +34,9 @@ export function readCall(model: string, call: ModelCall, sampler: SamplingSource
   const { temperature, topP, topK, seed, stopSequences: stop } = call;
   const usable = tools.filter(({ type }) => type === 'function');
   const read = usable.map(
-    ({ name, description, inputSchema }): Tool => ({
+    ({ name, description, inputSchema, strict }): Tool => ({
       name,
-      ...given({ description }),
+      ...given({ description, strict }),
       parameters: isObject(inputSchema) ? inputSchema : { type: 'object' },
     }),
   );

@@ -69,10 +69,15 @@ const message = z
 const tool = z
   .object({
     type: z.literal('function', 'expected a function'),
-    function: z.object({ name: nameText, description: z.string().nullish(), parameters: jsonSchema.nullish() }),
+    function: z.object({
+      name: nameText,
+      description: z.string().nullish(),
+      parameters: jsonSchema.nullish(),
+      strict: z.boolean().nullish(),
+    }),
   })
-  .transform(({ function: { name, description, parameters } }): Tool => {
-    return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
+  .transform(({ function: { name, description, parameters, strict } }): Tool => {
+    return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description, strict }) };
   });
 
 const toolChoice = z.union(

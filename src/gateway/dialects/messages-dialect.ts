@@ -59,9 +59,10 @@ const tool = z
     name: nameText,
     description: z.string().nullish(),
     input_schema: jsonSchema,
+    strict: z.boolean().nullish(),
   })
-  .transform(({ name, description, input_schema: parameters }): Tool => {
-    return { name, parameters, ...given({ description }) };
+  .transform(({ name, description, input_schema: parameters, strict }): Tool => {
+    return { name, parameters, ...given({ description, strict }) };
   });
 
 const toolChoice = z.discriminatedUnion('type', [

@@ -125,17 +125,24 @@ describe.each(cases)('a field of %s', (_, dialect, plain, fields) => {
   });
 });
 
-/** Tools as Codex, Claude Code and others send them beside functions. */
-const others = ['web_search', 'image_generation', 'namespace', 'local_shell', 'bash_20250124', 'a\u202eb'];
-const functions: Readonly<Record<string, object>> = {
-  'chat completions': { type: 'function', function: { name: 'look' } },
-  responses: { type: 'function', name: 'look' },
-  messages: { name: 'look', input_schema: { type: 'object' } },
+/** A tool of each dialect with these fields. */
+const withFields: Readonly<Record<string, (fields: object) => object>> = {
+  'chat completions': (fields) => ({ type: 'function', function: { name: 'look', ...fields } }),
+  responses: (fields) => ({ type: 'function', name: 'look', ...fields }),
+  messages: (fields) => ({ name: 'look', input_schema: { type: 'object' }, ...fields }),
 };
 
+it.each(cases)('tools of %s keep what servers of frozen agents read', (name, dialect, plain) => {
+  const strictOf = (strict: unknown) =>
+    dialect.read({ ...plain, tools: [withFields[name]?.({ strict })] }).tools?.[0]?.strict;
+  expect([true, false, null, undefined].map(strictOf)).toEqual([true, false, undefined, undefined]);
+});
+
+/** Tools as Codex, Claude Code and others send them beside functions. */
+const others = ['web_search', 'image_generation', 'namespace', 'local_shell', 'bash_20250124', 'a\u202eb'];
 it.each(cases)('tools of %s that are no functions are left out and named', (name, dialect, plain) => {
   const tools = others.map((type) => ({ type, name: type }));
-  const request = dialect.read({ ...plain, tools: [...tools, ...tools, functions[name]] });
+  const request = dialect.read({ ...plain, tools: [...tools, ...tools, withFields[name]?.({})] });
   expect(request.tools?.map((tool) => tool.name)).toEqual(['look']);
   const names = [...others.slice(0, -1), 'an odd name'];
   expect(request.ignored).toEqual(names.map((type) => `tools of type ${type}`));

@@ -57,9 +57,10 @@ const tool = z
     name: nameText,
     description: z.string().nullish(),
     parameters: jsonSchema.nullish(),
+    strict: z.boolean().nullish(),
   })
-  .transform(({ name, description, parameters }): Tool => {
-    return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description }) };
+  .transform(({ name, description, parameters, strict }): Tool => {
+    return { name, parameters: parameters ?? { type: 'object', properties: {} }, ...given({ description, strict }) };
   });
 
 const toolChoice = z.union(

@@ -26,7 +26,12 @@ const toolChoice = z.custom<ToolChoice>(
 );
 
 /** Other fields of a tool are the program's own, such as the function that runs it. */
-const tool = z.object({ name: z.string().min(1), description: z.string().optional(), parameters: jsonSchema });
+const tool = z.object({
+  name: z.string().min(1),
+  description: z.string().optional(),
+  parameters: jsonSchema,
+  strict: z.boolean().optional(),
+} satisfies Record<keyof Tool, z.ZodType>);
 
 const optionsSchema = z
   .strictObject({

@@ -53,6 +53,7 @@ export interface ModelCall {
 export interface FunctionTool {
   readonly description?: string | undefined;
   readonly inputSchema?: object | boolean | undefined;
+  readonly strict?: boolean | undefined;
 }
 
 /** A setting that the model does not heed. */

@@ -47,26 +47,28 @@ describe('an endpoint', () => {
     const choices = [{ message, finish_reason: 'tool_calls' }];
     const { requests, url } = await chatServer((_, response) => json(response, { choices }));
     const toolCalls = [{ id: 'c1', name: 'add', arguments: '{"a":1}' }];
-    const tool = { name: 'add', parameters: { type: 'object' } };
+    const tool = { name: 'add', parameters: { type: 'object' }, strict: true };
     const messages = [
-      ...request.messages,
+      { role: 'user', name: 'Ann', content: 'Who?' } as const,
       { role: 'assistant', content: '', toolCalls } as const,
       { role: 'tool', content: '1', toolCallId: 'c1', name: 'add' } as const,
     ];
-    const further = { ...request, messages, tools: [tool], toolChoice: { name: 'add' } };
+    const lax = { name: 'now', parameters: {} };
+    const tools = [tool, { ...lax, strict: false }];
+    const further = { ...request, messages, tools, toolChoice: { name: 'add' } };
     expect(await open(url).complete(further, never)).toEqual({
       text: '',
       finishReason: 'stop',
       reasoning: 'hm',
       toolCalls,
     });
+    expect(requests[0]?.body.tools).toEqual([tool, lax].map((each) => ({ type: 'function', function: each })));
     expect(requests[0]?.body).toMatchObject({
       messages: [
-        ...request.messages,
+        { role: 'user', name: 'Ann', content: 'Who?' },
         { role: 'assistant', content: null, tool_calls: [call] },
         { role: 'tool', content: '1', tool_call_id: 'c1' },
       ],
-      tools: [{ type: 'function', function: tool }],
       tool_choice: { type: 'function', function: { name: 'add' } },
     });
   });
@@ -84,6 +86,28 @@ describe('an endpoint', () => {
       { role: 'assistant', content: null, tool_calls, [name]: 'hm' },
       { role: 'assistant', content: '' },
     ]);
+  });
+
+  it('may answer with parts, of which thinking is not sent back', async () => {
+    const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] };
+    const content = [thinking, ...['Me', '.'].map((text) => ({ type: 'text', text }))];
+    const usage = { prompt_tokens: 11, completion_tokens: null };
+    const reply = { choices: [{ message: { content } }], usage };
+    const { requests, url } = await chatServer((_, response) => json(response, reply));
+    const endpoint = open(url);
+    const answer = { text: 'Me.', reasoning: 'hm', finishReason: 'stop', promptTokens: 11 };
+    expect(await endpoint.complete(request, never)).toEqual(answer);
+    const said = { role: 'assistant', content: 'Me.', reasoning: 'hm' } as const;
+    const toolCalls = [{ id: 'c1', name: 'add', arguments: '{}' }];
+    await endpoint.complete({ ...request, messages: [{ ...said, toolCalls }] }, never);
+    const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'add', arguments: '{}' } }];
+    expect(requests[1]?.body.messages).toEqual([{ role: 'assistant', content: 'Me.', tool_calls }]);
+  });
+
+  it.each([null, ''])('may refuse in words beside a content of %j', async (content) => {
+    const choices = [{ message: { content, refusal: 'No.' } }];
+    const { url } = await chatServer((_, response) => json(response, { choices }));
+    expect(await open(url).complete(request, never)).toMatchObject({ text: 'No.' });
   });
 
   it('is sent further fields, and none that are null', async () => {
@@ -113,10 +137,12 @@ describe('an endpoint', () => {
 
   it('says what was cut short, and nothing where it said nothing', async () => {
     const choice = (content: string | null, finish_reason: string) => [{ message: { content }, finish_reason }];
-    const answers = [choice('a lo', 'length'), choice(null, 'content_filter')];
+    const cut = ['length', 'model_length', 'MAX_TOKENS'];
+    const answers = [...cut.map((reason) => choice('a lo', reason)), choice(null, 'content_filter')];
     const { url } = await chatServer((_, response, index) => json(response, { choices: answers[index] }));
     const endpoint = open(url);
-    expect(await endpoint.complete(request, never)).toEqual({ text: 'a lo', finishReason: 'length' });
+    for (const _ of cut)
+      expect(await endpoint.complete(request, never)).toEqual({ text: 'a lo', finishReason: 'length' });
     expect(await endpoint.complete(request, never)).toEqual({ text: '', finishReason: 'stop' });
   });
 });

@@ -24,16 +24,26 @@ const toolCall = z.object({
   id: z.string().nullish(),
   function: z.object({ name: z.string(), arguments: z.string().nullish().transform(argumentsText) }),
 });
+const textPart = z.object({ type: z.literal('text'), text: z.string() });
+/** The parts of a content that Mistral's thinking models return. */
+const part = z.discriminatedUnion('type', [
+  textPart,
+  z.object({ type: z.literal('thinking'), thinking: z.array(textPart) }),
+]);
 const message = z.object({
-  content: z.string().nullish(),
+  content: z.union([z.string(), z.array(part)], 'expected a text, or parts of text and thinking').nullish(),
+  refusal: z.string().nullish().catch(undefined),
   reasoning_content: z.string().nullish(),
   reasoning: z.string().nullish().catch(undefined), // of vLLM, OpenRouter and Ollama
   tool_calls: z.array(toolCall).nullish(),
 });
-type Thought = 'reasoning_content' | 'reasoning';
+/** The server's name for reasoning. Undefined if it is a part of the content, and is not sent back. */
+type Thought = 'reasoning_content' | 'reasoning' | undefined;
+/** A number that some servers leave out, or write as null. */
+const count = z.int().min(0).optional().catch(undefined);
 const completion = z.object({
   choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
-  usage: z.object({ prompt_tokens: z.int().min(0).optional(), completion_tokens: z.int().min(0).optional() }).nullish(),
+  usage: z.object({ prompt_tokens: count, completion_tokens: count }).nullish(),
 });
 
 /** Makes no request yet. `environment` may hold OPENAI_API_KEY. Key and prompts are sent only to the URL's origin. */
@@ -56,7 +66,6 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     isFinal: (error) => error instanceof APIError && REFUSALS.includes(error.status),
   });
 
-  /** The server's name for reasoning. */
   let thought: Thought = 'reasoning_content';
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, topP, maxTokens, seed } = request;
@@ -79,6 +88,7 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
     const said = parsed.data.choices[0]?.message;
     if (said?.reasoning && !said.reasoning_content) thought = 'reasoning';
+    else if (Array.isArray(said?.content)) thought = undefined;
     return utterance(parsed.data);
   };
 
@@ -124,16 +134,23 @@ function failureIn(text: string): { readonly status: number; readonly error: obj
   return { status: Number.isInteger(code) && code >= 400 && code <= 599 ? code : 502, error };
 }
 
+/** Ends at a limit: `length`, Mistral's `model_length` and others' `max_tokens`. */
+const CUT = /length|^max/i;
+
 function utterance({ choices: [choice], usage }: z.output<typeof completion>): Utterance {
-  const { content, reasoning_content, tool_calls: calls } = choice?.message ?? {};
-  const reasoning = reasoning_content || choice?.message.reasoning;
+  const { content, refusal, reasoning_content, reasoning: named, tool_calls: calls } = choice?.message ?? {};
+  const parts = Array.isArray(content) ? content : [];
+  const said = parts.map((each) => (each.type === 'text' ? each.text : '')).join('');
+  const text = typeof content === 'string' ? content : said;
+  const thoughts = parts.flatMap((each) => (each.type === 'thinking' ? each.thinking : []));
+  const reasoning = reasoning_content || named || thoughts.map((each) => each.text).join('');
   const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
   const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = usage ?? {};
   return {
-    text: content ?? '', // null for a refusal, or if there are only tool calls
+    text: text || refusal || '', // empty if there are only tool calls
     ...(reasoning ? { reasoning } : {}),
     ...(toolCalls.length === 0 ? {} : { toolCalls }),
-    finishReason: choice?.finish_reason === 'length' ? 'length' : 'stop',
+    finishReason: CUT.test(choice?.finish_reason ?? '') ? 'length' : 'stop',
     ...given({ promptTokens, responseTokens }),
   };
 }
@@ -157,21 +174,23 @@ type WireMessage = OpenAI.ChatCompletionMessageParam;
  * under a name that is not theirs.
  */
 function wireMessage(
-  { role, content, reasoning, toolCalls = [], toolCallId = '' }: Message,
+  { role, content, reasoning, toolCalls = [], toolCallId = '', name }: Message,
   thought: Thought,
 ): WireMessage {
   if (role === 'tool') return { role, content, tool_call_id: toolCallId };
-  if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
+  const speaker = given({ name: name || undefined });
+  if (role !== 'assistant' || toolCalls.length === 0) return { role, content, ...speaker };
   const calls = toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
-  const sent = { role, content: content === '' ? null : content, tool_calls: calls };
-  return reasoning === undefined ? sent : { ...sent, [thought]: reasoning };
+  const sent = { role, content: content === '' ? null : content, ...speaker, tool_calls: calls };
+  return reasoning === undefined || thought === undefined ? sent : { ...sent, [thought]: reasoning };
 }
 
 function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'toolChoice'>) {
   if (tools.length === 0) return {};
   const choice = typeof toolChoice === 'object' ? { type: 'function', function: toolChoice } : toolChoice;
   return {
-    tools: tools.map((tool) => ({ type: 'function', function: tool })),
+    // Some servers refuse `strict`, or write it into the prompt, so it is sent only if it asks for something.
+    tools: tools.map(({ strict, ...tool }) => ({ type: 'function', function: strict ? { ...tool, strict } : tool })),
     ...given({ tool_choice: choice }),
   };
 }

@@ -60,6 +60,7 @@ const row = z
           name: z.string().min(1),
           description: z.string().optional(),
           parameters: z.custom<JsonSchema>(isObject, 'expected a JSON schema'), // a copy would forget its digits
+          strict: z.boolean().optional(),
         }),
       )
       .optional(),

@@ -7,6 +7,8 @@ export interface Tool {
   readonly description?: string;
   /** The JSON schema of its arguments, which form an object. */
   readonly parameters: JsonSchema;
+  /** Whether a hosted model shall be held to the schema. drmas only sends it on to servers of frozen agents. */
+  readonly strict?: boolean;
 }
 
 /** A tool call, as a model wrote it. */
