@@ -219,6 +219,8 @@ const langfuse = {
   ],
 };
 
+const besideObservations = ({ observations, ...trace }: typeof langfuse) => ({ trace, observations });
+
 const logRow = (span_id: string, start: number, span_attributes: object, more: object) => ({
   ...{
     id: span_id,
@@ -269,6 +271,7 @@ describe('traces', () => {
     ['spans with their messages in an event', contentsInEvents, 'success'],
     ['spans with an event for each message', messageEvents(), 'success'],
     ['a trace of Langfuse', [langfuse], 'correct'],
+    ['a trace that the page of Langfuse saves', [besideObservations(langfuse)], 'correct'],
     [
       'observations of Langfuse with lists of events',
       [{ ...langfuse, observations: withLists(langfuse.observations) }],

@@ -1,4 +1,4 @@
-/** Rows as `langchain-core` 1.8.3 and `mlflow-tracing` 3.17.2 made them, shortened, and older forms. */
+/** Rows as `langchain-core` 1.8.3, `mlflow-tracing` 3.17.2 and Opik made them, shortened, and older forms. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -13,10 +13,10 @@ beforeEach(async () => {
   await mkdir(folder);
 });
 
-async function readTraces(rows: readonly unknown[]) {
+async function readTraces(rows: readonly unknown[], options: { agent?: string } = {}) {
   const path = join(folder, 'traces.jsonl');
   await writeFile(path, rows.map((row) => JSON.stringify(row)).join('\r\n'));
-  const traces = await importTraces(path, {}, join(folder, 'out'));
+  const traces = await importTraces(path, options, join(folder, 'out'));
   const rowsOf = async (name: string) =>
     (await readFile(join(folder, 'out', name), 'utf8')).split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
   return { ...traces, rows: await rowsOf('demonstrations.jsonl'), taskRows: await rowsOf('tasks.jsonl') };
@@ -114,6 +114,18 @@ describe('runs of LangSmith', () => {
     expect(agents.buyer).toMatchObject({ models: ['big-1'], read: 10, written: 5 });
   });
 
+  it('may be rows of a bulk export, with objects as JSON', async () => {
+    const texts = ({ inputs, outputs, extra, ...fields }: Readonly<Record<string, unknown>>) => {
+      const [input, output, more] = [inputs, outputs, extra].map((part) => part && JSON.stringify(part));
+      const stats = { error: '', feedback_stats: '{"success":{"avg":1}}' };
+      return { ...fields, ...stats, inputs: input, outputs: output, extra: more };
+    };
+    const { rows, taskRows, agents } = await readTraces([...around, first, second].map(texts));
+    expect(rows).toEqual(demonstrations);
+    expect(taskRows).toEqual([{ id: 'r', order: '3 fig', score: 1 }]);
+    expect(agents.buyer).toMatchObject({ models: ['big-1'], read: 10, written: 5 });
+  });
+
   it('are counted by reason where they cannot be read', async () => {
     const { rows, unread } = await readTraces([
       ...around,
@@ -187,5 +199,30 @@ describe('traces of MLflow', () => {
     expect(taskRows).toEqual([{ id: expect.any(String), order: '3 fig', score: 1 }]);
     expect(agents.buyer).toMatchObject({ read: 10, written: 5 });
     expect(unread).toEqual({ score: expect.objectContaining({ count: 1 }) }); // the rationale
+  });
+});
+
+describe('a file of Opik', () => {
+  const ofOpik = (id: string, fields: object) => ({
+    ...{ id, trace_id: 't', parent_span_id: 'a', type: 'llm', name: 'chat', error_info: null },
+    ...{ start_time: `2026-11-27T17:02:01.57908${id}+00:00`, feedback_scores: null },
+    ...fields,
+  });
+
+  it('has its score, which counts, and its calls', async () => {
+    const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: '5' } }];
+    const input = { messages: [...read, called, result] };
+    const metadata = { created_from: 'openai', tools: offered };
+    const spans = [
+      ofOpik('a', { parent_span_id: null, type: 'general', name: 'buyer', input: { order: '3 fig' } }),
+      ofOpik('1', { input, output: { choices }, metadata, usage: { prompt_tokens: 10, completion_tokens: 5 } }),
+      ofOpik('2', { input, output: { choices }, metadata, error_info: { exception_type: 'Timeout' } }),
+    ];
+    const trace = { id: 't', input: { order: '3 fig' }, feedback_scores: [{ name: 'success', value: 1 }] };
+    const { rows, taskRows, agents, unread } = await readTraces([{ trace, spans }], { agent: 'buyer' });
+    expect(agents.buyer).toMatchObject({ read: 10, written: 5 });
+    expect(rows).toEqual(demonstrations.slice(1));
+    expect(taskRows).toEqual([{ id: 't', order: '3 fig', score: 1 }]);
+    expect(unread).toEqual({ failed: expect.objectContaining({ count: 1 }) });
   });
 });

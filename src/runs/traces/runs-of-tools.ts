@@ -3,6 +3,7 @@ import { isObject } from '@drmas/engine/errors';
 import { toolsIn } from './offered-tools.js';
 import {
   contentNames,
+  isEmpty,
   type JsonFields,
   jsonOf,
   scoreOf,
@@ -23,15 +24,18 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
   const trace = textField(value, 'traceId') ?? (parent === undefined ? id : undefined);
   if (type === undefined || id === undefined || trace === undefined) return undefined;
   const isCall = type === 'llm' || type === 'chat_model';
-  const extra = isObject(value.extra) ? value.extra : {};
+  // A row of a bulk export has objects as JSON.
+  const [input, outputs, feedback, more] = [value.inputs, value.outputs, value.feedback_stats, value.extra].map(
+    (field) => jsonOf(field),
+  );
+  const [inputs = {}, extra = {}] = [input, more].map((part) => (isObject(part) ? part : {}));
   const [metadata = {}, parameters = {}] = [extra.metadata, extra.invocation_params].map((part) =>
     isObject(part) ? part : {},
   );
-  const inputs = isObject(value.inputs) ? value.inputs : {};
   const name = text(value.name) ?? '';
   const own = isCall || type === 'tool' || parent === undefined || OF_FRAMEWORK.test(name) ? undefined : name;
   const agents = [metadata.lc_agent_name, metadata.agent_name, nodeOf(metadata), own];
-  const usage = usageOf(value.outputs);
+  const usage = usageOf(outputs);
   return {
     ...{ trace, id, name, parent },
     start: startText(value.start_time),
@@ -40,12 +44,12 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
       'gen_ai.agent.name': agents.find((each) => text(each) !== undefined),
       'gen_ai.request.model': metadata.ls_model_name ?? parameters.model ?? parameters.model_name ?? inputs.model,
       'gen_ai.tool.definitions': isCall ? (toolsIn(parameters) ?? toolsIn(inputs)) : undefined,
-      ...contentNames(isCall, { input: value.inputs, output: isCall ? outputOf(value.outputs) : value.outputs }),
+      ...contentNames(isCall, { input, output: isCall ? outputOf(outputs) : outputs }),
       'gen_ai.usage.input_tokens': value.prompt_tokens ?? usage.input_tokens ?? usage.prompt_tokens,
       'gen_ai.usage.output_tokens': value.completion_tokens ?? usage.output_tokens ?? usage.completion_tokens,
     },
-    scores: feedbackOf(value.feedback_stats),
-    failed: value.error !== undefined && value.error !== null,
+    scores: feedbackOf(feedback),
+    failed: !isEmpty(value.error),
   };
 }
 

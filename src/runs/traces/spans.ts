@@ -6,6 +6,7 @@ import {
   attributesOf,
   contentNames,
   fieldOf,
+  isEmpty,
   type JsonFields,
   jsonOf,
   listOf,
@@ -70,7 +71,9 @@ export function spansOf(
     if (mlflow !== undefined) return [placed(mlflow.whole, at), ...within(mlflow.spans)];
     const lists = LISTS.map((name) => fieldOf(value, name)).filter(Array.isArray);
     if (lists.length > 0) {
-      const trace = Array.isArray(value.observations) ? traceOf(value) : undefined;
+      // A file that Langfuse's page writes has the trace beside its observations; one of Opik has it beside its spans.
+      const around = isObject(value.trace) ? { scores: value.scores, ...value.trace } : value;
+      const trace = isObject(value.trace) || Array.isArray(value.observations) ? traceOf(around) : undefined;
       const whole = trace === undefined ? [] : [placed(trace, at)];
       return [...whole, ...lists.flatMap(within)];
     }
@@ -223,27 +226,30 @@ function phoenixSpan(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** An observation of Langfuse's API and exports. */
+/** An observation of Langfuse's API and exports, or a span of Opik's. */
 function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
   const [trace, id, type] = [textField(value, 'traceId'), text(value.id), text(value.type)];
   if (trace === undefined || id === undefined || type === undefined) return undefined;
   const { metadata, model } = value;
+  const offered = toolsIn(metadata); // of Opik; a program of Langfuse may have names there
+  const parent = textField(value, 'parentObservationId') ?? textField(value, 'parentSpanId');
   const usage = [jsonOf(fieldOf(value, 'usageDetails')), value.usage].find(isObject) ?? {};
   const more = isObject(metadata) && isObject(metadata.attributes) ? attributesOf(metadata.attributes) : {};
   const contents = { input: jsonOf(value.input), output: value.output };
   return {
-    ...{ trace, id, name: text(value.name) ?? '', parent: textField(value, 'parentObservationId') },
+    ...{ trace, id, name: text(value.name) ?? '', parent },
     start: startText(fieldOf(value, 'startTime')),
     attributes: {
+      'gen_ai.tool.definitions': listOf(offered).every(isObject) ? offered : undefined,
       ...more,
       'langfuse.observation.type': type,
       ...contentNames(type === 'GENERATION', contents),
       'gen_ai.request.model': model ?? fieldOf(value, 'providedModelName'),
-      'gen_ai.usage.input_tokens': usage.input,
-      'gen_ai.usage.output_tokens': usage.output,
+      'gen_ai.usage.input_tokens': usage.input ?? usage.prompt_tokens,
+      'gen_ai.usage.output_tokens': usage.output ?? usage.completion_tokens,
     },
-    scores: scoresOf(value.scores),
-    failed: value.level === 'ERROR',
+    scores: scoresOf(value.scores ?? fieldOf(value, 'feedbackScores')),
+    failed: value.level === 'ERROR' || !isEmpty(fieldOf(value, 'errorInfo')),
   };
 }
 
@@ -273,7 +279,7 @@ function braintrustSpan(value: JsonFields): UnplacedSpan | undefined {
       'gen_ai.usage.output_tokens': metrics.completion_tokens,
     },
     scores: scoresOf(value.scores),
-    failed: value.error !== undefined && value.error !== null,
+    failed: !isEmpty(value.error),
   };
 }
 
@@ -293,7 +299,7 @@ function traceOf(value: JsonFields): UnplacedSpan | undefined {
   const trace = text(value.id);
   if (trace === undefined) return undefined;
   const attributes = { 'input.value': jsonOf(value.input), 'output.value': value.output };
-  const scores = scoresOf(value.scores);
+  const scores = scoresOf(value.scores ?? fieldOf(value, 'feedbackScores'));
   return { trace, id: `trace ${trace}`, name: text(value.name) ?? '', start: '', attributes, scores, failed: false };
 }
 

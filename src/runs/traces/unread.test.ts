@@ -58,7 +58,10 @@ const unreadable: Readonly<Record<Exclude<UnreadReason, 'file'>, readonly unknow
     { traceId: 'odd', id: 'g', type: 'GENERATION', level: 'ERROR', input: 'Hi' },
     { root_span_id: 'odd', span_id: 's', span_attributes: { type: 'llm' }, input: 'Hi', error: 'timeout' },
   ],
-  input: [odd(input([])), odd({ 'gen_ai.input.messages': undefined }), odd(input({ order: 1 })), odd(input([{}]))],
+  input: [
+    ...[odd(input([])), odd({ 'gen_ai.input.messages': undefined }), odd(input({ order: 1 })), odd(input([{}]))],
+    odd({ 'gen_ai.input.messages': undefined, 'gen_ai.prompt': 'system: Be brief.\nuser: Hi' }),
+  ],
   dropped: [
     odd({}, { droppedAttributesCount: 1 }),
     odd({}, { dropped_attributes_count: '3' }),
