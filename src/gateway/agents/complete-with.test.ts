@@ -29,3 +29,19 @@ it.each([
     ),
   ).toBe(expected);
 });
+
+it('is sent the reasoning before calls, and whether a tool is strict', async () => {
+  const answer = { content: [], finishReason: { unified: 'stop' as const, raw: 'stop' }, usage, warnings: [] };
+  const model = new MockLanguageModelV3({ doGenerate: answer });
+  const toolCalls = [{ id: 'c1', name: 'add', arguments: '{}' }];
+  const said = { role: 'assistant', content: 'Me.', reasoning: 'hm' } as const;
+  const tools = [{ name: 'add', parameters: { type: 'object' }, strict: true }];
+  const further = { ...request, messages: [{ ...said, toolCalls }, said], tools };
+  await completeWith(model)(further as never, new AbortController().signal);
+  const text = { type: 'text', text: 'Me.' };
+  const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'add', input: {} };
+  expect(model.doGenerateCalls[0]).toMatchObject({
+    prompt: [{ content: [{ type: 'reasoning', text: 'hm' }, text, call] }, { content: [text] }],
+    tools: [{ type: 'function', name: 'add', strict: true, inputSchema: { type: 'object' } }],
+  });
+});

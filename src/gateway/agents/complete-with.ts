@@ -37,10 +37,10 @@ function callOf(request: TextRequest, abortSignal: AbortSignal): object {
     ...(tools === undefined
       ? {}
       : {
-          tools: tools.map(({ name, description, parameters }) => ({
+          tools: tools.map(({ name, description, parameters, strict }) => ({
             type: 'function',
             name,
-            ...given({ description }),
+            ...given({ description, strict }),
             inputSchema: parameters,
           })),
           toolChoice:
@@ -51,7 +51,8 @@ function callOf(request: TextRequest, abortSignal: AbortSignal): object {
   };
 }
 
-function promptMessage({ role, content, toolCalls = [], toolCallId = '', name = '' }: Message): object {
+/** A message. Some providers refuse calls of a thinking model without its reasoning. */
+function promptMessage({ role, content, reasoning, toolCalls = [], toolCallId = '', name = '' }: Message): object {
   if (role === 'system') return { role, content };
   const text = content === '' && role === 'assistant' ? [] : [{ type: 'text', text: content }];
   if (role === 'user') return { role, content: text };
@@ -65,7 +66,8 @@ function promptMessage({ role, content, toolCalls = [], toolCallId = '', name = 
     toolName,
     input: JSON.parse(written) as unknown, // the interface has values here: integers above 2^53 are rounded
   }));
-  return { role, content: [...text, ...calls] };
+  const thought = reasoning === undefined || calls.length === 0 ? [] : [{ type: 'reasoning', text: reasoning }];
+  return { role, content: [...thought, ...text, ...calls] };
 }
 
 /**
