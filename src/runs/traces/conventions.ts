@@ -3,7 +3,17 @@
  * OpenLLMetry, OpenInference, Langfuse, Braintrust, MLflow, Pydantic AI and Google's ADK. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
-import { isEmpty, type JsonFields, jsonOf, partsOf, type TraceSpan, wordOf } from './span-fields.js';
+import {
+  isEmpty,
+  type JsonFields,
+  jsonOf,
+  listOf,
+  partsOf,
+  scoreOf,
+  type TraceScore,
+  type TraceSpan,
+  wordOf,
+} from './span-fields.js';
 
 type Attributed = Pick<TraceSpan, 'attributes' | 'name'>;
 
@@ -73,7 +83,8 @@ export function told(attributes: JsonFields, what: keyof typeof NAMES): unknown 
 }
 
 /** Names that may go on, as in `gen_ai.prompt.0.role`, or be nested. */
-const PARTED = /^(?:llm|openinference|input|output|agent)\.|^gen_ai\.(?:prompt|completion)$/;
+const PARTED =
+  /^(?:llm|openinference|input|output|agent)\.|^gen_ai\.(?:prompt|completion)$|^(?:trace\.)?(annotation|evaluation)s$/;
 /** Names whose values are data of programs, in which a dot is a part of a key. */
 const OF_DATA = /(?:^|\.)(?:value|json_schema|arguments|args|content|parameters|invocation_parameters)$/;
 
@@ -126,6 +137,17 @@ function undotted(value: unknown, name = '', depth = 0): unknown {
   if (entries.length === 0 || entries.some(([head]) => !/^\d+$/.test(head))) return Object.fromEntries(entries);
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, inner]) => inner);
 }
+
+/** The scores of a span and of its trace by OpenInference. Phoenix writes them into the spans that its page saves. */
+export const feedbackIn = (attributes: JsonFields): TraceScore[] =>
+  ['annotation', 'evaluation'].flatMap((kind) =>
+    [`${kind}s`, `trace.${kind}s`].flatMap((name) =>
+      listOf(valueAt(attributes, name)).flatMap((each) => {
+        const given = isObject(each) ? each[kind] : undefined;
+        return isObject(given) ? scoreOf(given.name, given.score ?? given.label) : [];
+      }),
+    ),
+  );
 
 const CALLS = ['chat', 'generate_content', 'text_completion'];
 

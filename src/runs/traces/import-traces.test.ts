@@ -219,7 +219,11 @@ const langfuse = {
   ],
 };
 
-const besideObservations = ({ observations, ...trace }: typeof langfuse) => ({ trace, observations });
+/** The page of Langfuse saves metadata as JSON. */
+const besideObservations = ({ observations, ...trace }: typeof langfuse) => {
+  const written = (each: object) => ('metadata' in each ? { ...each, metadata: JSON.stringify(each.metadata) } : each);
+  return { trace, observations: observations.map(written) };
+};
 
 const logRow = (span_id: string, start: number, span_attributes: object, more: object) => ({
   ...{

@@ -45,6 +45,8 @@ const cases: readonly (readonly [string, readonly object[], number | undefined, 
   ['a score that was changed', [score(1, { id: 'a' }), score(0, { id: 'a' })], 0, {}],
   ['a span that was sent twice', [rewarded(1), rewarded(1), score(0)], 0.5, { several: { count: 1 } }],
   ['a judge of MLflow', [mlflow(assessment('a', 'yes'))], 1, {}],
+  ['an annotation of a span that Phoenix saved', [phoenix('annotations.0.annotation')], 1, {}],
+  ['an evaluation of a trace that Phoenix saved', [phoenix('trace.evaluations.0.evaluation')], 1, {}],
   ['an assessment that another replaced', [mlflow(assessment('a', 1, { valid: false }), assessment('b', 0))], 0, {}],
 ];
 
@@ -55,6 +57,10 @@ function evaluation(fields: object) {
   const named = Object.entries(fields).map(([name, value]) => [`gen_ai.evaluation.score.${name}`, value]);
   const attributes = { 'gen_ai.evaluation.name': 'correct', ...Object.fromEntries(named) };
   return { traceId: 't', spanId: 's', eventName: 'gen_ai.evaluation.result', attributes };
+}
+function phoenix(prefix: string) {
+  const attributes = { [`${prefix}.name`]: 'correct', [`${prefix}.score`]: 1, [`${prefix}.label`]: 'good' };
+  return { span_kind: 'CHAIN', context: { trace_id: 't', span_id: 'p' }, status_code: 'OK', attributes };
 }
 function rewarded(value: number) {
   return { traceId: 't', spanId: 'e', attributes: {}, events: [{ attributes: evaluation({ value }).attributes }] };

@@ -1,5 +1,6 @@
 /** Spans of production traces in one form: of OTLP JSON, exporters of OpenTelemetry, and the exports of tools. */
 import { DEEPEST, isObject } from '@drmas/engine/errors';
+import { feedbackIn } from './conventions.js';
 import { toolsIn } from './offered-tools.js';
 import { langsmithRun, mlflowTrace } from './runs-of-tools.js';
 import {
@@ -130,7 +131,7 @@ function openTelemetrySpan(value: JsonFields): UnplacedSpan | undefined {
       text(parents.spanId) ??
       (isObject(reference) ? text(reference.spanID) : undefined),
     start: startText(fieldOf(value, 'startTimeUnixNano') ?? fieldOf(value, 'startTime') ?? value.timestamp),
-    scores: [...contents.flatMap(evaluation), ...rewardsOfRun(attributes)],
+    scores: [...contents.flatMap(evaluation), ...rewardsOfRun(attributes), ...feedbackIn(attributes)],
     failed:
       [value.status, fieldOf(value, 'statusCode'), own['otel.status_code']].some(isFailure) ||
       text(own['error.type']) !== undefined,
@@ -221,7 +222,7 @@ function phoenixSpan(value: JsonFields): UnplacedSpan | undefined {
     ...{ trace: ofTrace, id: ofId, name: text(value.name) ?? '', parent: textField(value, 'parentId') },
     attributes: { 'openinference.span.kind': value.span_kind, ...attributes },
     start: startText(value.start_time),
-    scores: rewardsOfRun(attributes),
+    scores: [...rewardsOfRun(attributes), ...feedbackIn(attributes)],
     failed: isFailure(value.status_code),
   };
 }
@@ -230,7 +231,8 @@ function phoenixSpan(value: JsonFields): UnplacedSpan | undefined {
 function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
   const [trace, id, type] = [textField(value, 'traceId'), text(value.id), text(value.type)];
   if (trace === undefined || id === undefined || type === undefined) return undefined;
-  const { metadata, model } = value;
+  const { model } = value;
+  const metadata = jsonOf(value.metadata);
   const offered = toolsIn(metadata); // of Opik; a program of Langfuse may have names there
   const parent = textField(value, 'parentObservationId') ?? textField(value, 'parentSpanId');
   const usage = [jsonOf(fieldOf(value, 'usageDetails')), value.usage].find(isObject) ?? {};
