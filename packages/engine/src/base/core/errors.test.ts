@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { messageOf } from './errors.js';
+import { EpisodeOverError, messageOf } from './errors.js';
 
 describe('the message of a thrown value', () => {
   const unreadable = {
@@ -29,4 +29,16 @@ describe('the message of a thrown value', () => {
   ])('%s', (_, thrown, message) => {
     expect(messageOf(thrown)).toBe(message);
   });
+});
+
+it('tells that an episode is over in a program that has frozen the errors of JavaScript', () => {
+  const { stackTraceLimit } = Error;
+  Object.defineProperty(Error, 'stackTraceLimit', { value: 10, writable: false, configurable: true });
+  try {
+    expect(new EpisodeOverError('it ended')).toMatchObject({ name: 'AbortError', message: 'it ended' });
+  } finally {
+    Object.defineProperty(Error, 'stackTraceLimit', { value: stackTraceLimit, writable: true });
+  }
+  expect(new EpisodeOverError('it ended').stack).not.toContain(' at ');
+  expect(Error.stackTraceLimit).toBe(stackTraceLimit);
 });

@@ -200,12 +200,12 @@ export class EpisodeOverError extends DrmasError {
   readonly exitCode = 1;
   constructor(message: string) {
     // Each episode ends with such an error, and hardly any program reads it. A stack would take an eighth of the time
-    // of an episode of one turn, the model's work aside. `stackTraceLimit` is V8's; other engines have none.
-    const errors = Error as { stackTraceLimit?: number };
-    const limit = errors.stackTraceLimit ?? 10;
-    errors.stackTraceLimit = 0;
+    // of an episode of one turn, the model's work aside. `stackTraceLimit` is V8's; other engines have none. It cannot
+    // be set if the program has frozen its built-in objects (`--frozen-intrinsics`, SES).
+    const { stackTraceLimit = 10 } = Error as { readonly stackTraceLimit?: number };
+    Reflect.set(Error, 'stackTraceLimit', 0);
     super(message);
-    errors.stackTraceLimit = limit;
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
   }
   override get name(): string {
     return 'AbortError';
