@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { ArgumentError } from '@drmas/engine/errors';
 import { DEFAULT_EPISODE_BYTES, lastWritten, RUNS, writeReport } from '../../dashboard/report.js';
 import { readAblation } from '../../method/store.js';
 import { defineCommand, severalArguments } from '../define-command.js';
@@ -36,6 +37,10 @@ export const report = defineCommand({
   async run(context, [named], flags) {
     const runs = named.length > 0 ? named : [await lastWritten(RUNS)];
     const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
+    if (!/\.html?$/i.test(to))
+      throw new ArgumentError(
+        `--to: expected a file that ends with .html, got '${to}'; \`--json\` of \`runs\`, \`ablate\` and \`evaluate\` prints numbers`,
+      );
     const changed = await writeReport(runs, {
       to,
       episodeBytes: flags.megabytes === undefined ? DEFAULT_EPISODE_BYTES : flags.megabytes * 1e6,
@@ -44,10 +49,12 @@ export const report = defineCommand({
     const { size } = await stat(to);
     context.stdout.write(`${to}  (${(size / 1e6).toFixed(1)} MB, open it in a browser)\n`);
     const [first = ''] = runs;
+    const ablation = await readAblation(first);
+    // More pairs make the intervals of an ablation narrower.
     const ofOne =
-      (await readAblation(first)) === undefined
+      ablation === undefined
         ? ['evaluate', first, '--samples', '8']
-        : ['ablate', first, '--seeds', '5'];
+        : ['ablate', first, '--seeds', String(Math.max(6, 2 * ablation.seeds))];
     context.stdout.write(`${nextCommands(runs.length > 1 ? ['watch', dirname(first)] : ofOne).join('\n')}\n`);
     return 0;
   },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -80,7 +80,7 @@ describe('the page of several runs', () => {
     await writeAblation(sweep, { version: 1, recipe, vary, seeds: 1, baseline: 'grpo' });
     expect(await drmas(['report', sweep])).toMatchObject({
       code: 0,
-      out: expect.stringContaining('sweep/report.html'),
+      out: expect.stringMatching(/sweep\/report\.html.*ablate [^\n]*sweep --seeds 6/s),
     });
     const { ablations, runs } = dataOf(await readFile(join(sweep, 'report.html'), 'utf8'));
     expect(runs).toHaveLength(2);
@@ -109,13 +109,19 @@ it('refuses what is not a run, and to overwrite what is not a report', async () 
   expect(await drmas(['report', root])).toMatchObject({ code: 2, err: expect.stringMatching(/is not a run/) });
   const path = join(root, 'kept');
   await recordRun(path);
-  const record = join(path, 'recipe.json');
+  const record = join(path, 'recipe.html');
+  await rename(join(path, 'recipe.json'), record);
+  await writeFile(join(path, 'recipe.json'), await readFile(record));
   const before = await readFile(record, 'utf8');
   expect(await drmas(['report', path, '--to', record])).toMatchObject({
     code: 2,
     err: expect.stringMatching(/is not a report/),
   });
   expect(await readFile(record, 'utf8')).toBe(before);
+  expect(await drmas(['report', path, '--to', join(root, 'table.csv')])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--to: expected a file that ends with .html, got'),
+  });
   await writeFile(join(path, 'empty.html'), '');
   expect((await drmas(['report', path, '--to', join(path, 'empty.html')])).code).toBe(0);
   expect((await drmas(['report', path, '--to', join(root, 'no', 'where.html')])).code).toBe(2);
