@@ -2,7 +2,7 @@ import { appendFile, truncate, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
-import { textChunks } from './file-rows.js';
+import { fileRows, textChunks } from './file-rows.js';
 
 const root = temporaryRoot();
 const LINES = '{"a": 1}\n'.repeat(400_000); // several chunks
@@ -32,5 +32,29 @@ describe('a file that changes while it is read', () => {
     const grown = await readDuring('grown', (file) => appendFile(file, '{"a": 3}\n'));
     expect(grown).toBeGreaterThanOrEqual(LINES.length);
     expect(await readDuring('gone', unlink)).toBe(LINES.length);
+  });
+});
+
+describe('the columns of a CSV file', () => {
+  const rowsOf = async (content: string, name: string) => {
+    const file = join(root, name);
+    await writeFile(file, content);
+    const rows: unknown[] = [];
+    for await (const { value } of fileRows(file)) rows.push(value);
+    return rows;
+  };
+
+  it.each([
+    ['\uFEFFID;Frage;"Level (1,3)"\n1;"3 or 7";7\n', 'semicolons.csv', '";"'],
+    ['question\tanswer\n3 or 7\t7\n', 'tabs.csv', '"\\t"'],
+    ['question,answer\n3 or 7,7\n', 'commas.tsv', '","'],
+  ])('with another delimiter are refused by its name: %j', async (content, name, found) => {
+    await expect(rowsOf(content, name)).rejects.toThrow(`${name}:1: expected `);
+    await expect(rowsOf(content, name)).rejects.toThrow(`between columns, found ${found}: set delimiter: ${found}`);
+  });
+
+  it('may have it in a quoted name, and be one', async () => {
+    expect(await rowsOf('"a;b"\nx\n', 'quoted.csv')).toEqual([{ 'a;b': 'x' }]);
+    expect(await rowsOf('a\nx;y\n', 'one.csv')).toEqual([{ a: 'x;y' }]);
   });
 });

@@ -110,10 +110,18 @@ interface Parsed {
   readonly info: { readonly lines: number };
 }
 
-/** Whether lines end with a carriage return alone, as in "CSV (Macintosh)" of Excel. */
-async function hasOldEnds(file: string): Promise<boolean> {
-  for await (const text of textChunks(file)) return /\r./.test(text) && !text.includes('\n');
-  return false;
+async function beginOf(file: string): Promise<string> {
+  for await (const text of textChunks(file)) return text;
+  return '';
+}
+
+/** @throws TaskError if the first line has another delimiter, such as the semicolon of Excel in many countries */
+function requireDelimiter(begin: string, delimiter: string, file: string): void {
+  const [line = ''] = begin.replaceAll(/"[^"]*"/g, '').split(/[\r\n]/, 1);
+  const other = line.includes(delimiter) ? undefined : /[;,\t|]/.exec(line)?.[0];
+  if (other === undefined) return;
+  const [wanted, found] = [delimiter, other].map((text) => JSON.stringify(text));
+  throw new TaskError(`expected ${wanted} between columns, found ${found}: set delimiter: ${found}`, { file, line: 1 });
 }
 
 /**
@@ -128,12 +136,15 @@ async function* csvRows(file: string, delimiter: string): AsyncGenerator<FileEnt
     if (twice === undefined) return names;
     throw new TaskError(`expected a name for each column, found ${JSON.stringify(twice)} twice`, { file, line: 1 });
   };
+  const begin = await beginOf(file);
+  requireDelimiter(begin, delimiter, file);
   const parser = parse({
     delimiter,
     columns,
     info: true,
     skip_empty_lines: true,
-    record_delimiter: (await hasOldEnds(file)) ? '\r' : ['\r\n', '\n'],
+    // Lines of "CSV (Macintosh)" of Excel end with a carriage return alone.
+    record_delimiter: /\r./.test(begin) && !begin.includes('\n') ? '\r' : ['\r\n', '\n'],
     max_record_size: LONGEST_ROW,
   });
   // The parser reports the stream's failure too.
