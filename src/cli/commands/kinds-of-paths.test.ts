@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
+import { prepareRun } from '../../../test/support/recorded-run.js';
 
 let root: string;
 let server: Server;
@@ -13,6 +14,7 @@ beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'drmas-kinds-'));
   writeFileSync(join(root, 'file'), 'text');
   mkdirSync(join(root, 'empty'));
+  await (await prepareRun(join(root, 'runs', 'first'), { overrides: ['training.steps=1'] })).close();
   symlinkSync('nowhere', join(root, 'dangling'));
   symlinkSync('loop', join(root, 'loop'));
   server = createServer();
@@ -35,6 +37,7 @@ const noRun = 'is not a run: it has no recipe.json';
 const recipe = "there is no recipe '";
 const ofRecipes = {
   empty: 'is a directory without ablation.json, and a recipe is a file or a name',
+  'runs/first': 'is a run and no recipe; its recipe: math --set training.steps=1',
   ...{ file: recipe, socket: recipe, dangling: recipe, loop: recipe, 'file/below': recipe, missing: recipe },
 };
 
@@ -46,7 +49,8 @@ const commands: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   resume: { ...ofRuns, empty: noRun },
   'export PATH --to model': { ...ofRuns, empty: noRun },
   ablate: ofRecipes,
-  compare: ofRecipes,
+  compare: { ...ofRecipes, 'runs/first': 'is a run, and compare trains: it takes a recipe' },
+  train: ofRecipes,
   tasks: ofRecipes,
   plan: ofRecipes,
   inspect: {

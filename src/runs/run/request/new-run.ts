@@ -1,10 +1,10 @@
 /** The request for a new run: a recipe with overrides. */
 import { basename } from 'node:path';
 import { RecipeError, suggestion } from '@drmas/engine/errors';
-import { nodeFiles } from '@drmas/engine/platform';
+import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { agentProfiles, type Recipe, type RecipeDefinition, recipeJson } from '../../../method/recipe.js';
 import { codeOf, isRecipeFile, type LoadedRecipe, loadRecipe, withLossModules } from '../../../method/recipe-files.js';
-import { type RunRecord, runsBeside } from '../../../method/store.js';
+import { RunDirectory, type RunRecord, readAblation, runsBeside } from '../../../method/store.js';
 import { type ResolveOptions, resolveRecipe } from '../../composition/resolve-recipe.js';
 import { purposeOf } from '../checks/backend-checks.js';
 
@@ -24,10 +24,21 @@ export async function load(recipe: string | RecipeDefinition): Promise<LoadedRec
     return loadRecipe(recipe).catch(async (error: unknown) => {
       const runs = isRecipeFile(recipe) ? [] : await runsBeside(nodeFiles, recipe);
       if (!(error instanceof RecipeError) || runs.length === 0) throw error;
+      if (runs.includes(basename(recipe))) throw await runForRecipe(recipe);
       throw new RecipeError(`${error.message}; there is no such run either${suggestion(basename(recipe), runs)}`);
     });
   const definition = await withLossModules(recipe);
   return { definition, name: recipe.input.name ?? recipe.input.team.name, source: PROGRAM, codeHash: '' };
+}
+
+/** The error for a run or an ablation where a recipe is needed. It names the recipe of the run. */
+async function runForRecipe(path: string): Promise<RecipeError> {
+  const ablation = await readAblation(path);
+  const { source, overrides } = (ablation ?? (await RunDirectory.open(path)).record).recipe;
+  const words = [source, ...overrides.flatMap((override) => ['--set', override])];
+  const recipe =
+    source === PROGRAM ? 'the recipe is in the program that started it' : `its recipe: ${commandText(words)}`;
+  return new RecipeError(`${path} is ${ablation === undefined ? 'a run' : 'an ablation'} and no recipe; ${recipe}`);
 }
 
 /** Resolves a recipe with overrides. @throws RecipeError with the path of the value that is wrong */
