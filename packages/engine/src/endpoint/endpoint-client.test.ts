@@ -217,6 +217,12 @@ describe('an endpoint that fails', () => {
     );
   });
 
+  it('with a page shows the page, and no key in it', async () => {
+    const { url } = await chatServer(({ headers }, response) => response.end(`<p>${headers.authorization}</p>`));
+    const failure = open(url, { retries: 0, apiKey: 'sk-very-secret' }).complete(request, never);
+    await expect(failure).rejects.toThrow('expected JSON, got "<p>Bearer [secret]</p>"');
+  });
+
   it('because nobody listens is told with its reason', async () => {
     const { requests, url } = await chatServer((_, response) => say(response, ''));
     const nowhere = url.replace(/:\d+\//, ':1/');

@@ -4,7 +4,7 @@ import { APIError, OpenAI } from 'openai';
 import { z } from 'zod';
 import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
-import { AnswerError, exactJson, given, isObject, issuesText, jsonObject, reasonOf } from '../errors.js';
+import { AnswerError, exactJson, given, isObject, issuesText, jsonObject, reasonOf, shown } from '../errors.js';
 import { excerpt, Secret, waitMs } from '../host.js';
 import { argumentsText, type Message } from '../nouns.js';
 import { retryAfterMs, webRequest } from '../platform.js';
@@ -85,7 +85,11 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
       signal: AbortSignal.any([signal]), // a new signal, since the client does not remove its listener
     });
     const parsed = completion.safeParse(answer);
-    if (!parsed.success) throw new Error(`the answer is not a chat completion: ${issuesText(parsed.error.issues)}`);
+    if (!parsed.success) {
+      const isText = typeof answer === 'string'; // such as the page of a proxy that asks for a login
+      const fault = isText ? `expected JSON, got ${shown(secret.mask(answer))}` : issuesText(parsed.error.issues);
+      throw new Error(`the answer is not a chat completion: ${fault}`);
+    }
     const said = parsed.data.choices[0]?.message;
     if (said?.reasoning && !said.reasoning_content) thought = 'reasoning';
     else if (Array.isArray(said?.content)) thought = undefined;
