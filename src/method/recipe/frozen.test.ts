@@ -36,6 +36,15 @@ describe('a frozen agent', () => {
   });
 });
 
+it.each([{ baseURL: url, model: 'judge' }, 'openai/gpt-5-mini', 'judge', undefined, () => model])(
+  'frozen(%j) is refused where it is written',
+  (given) => {
+    expect(() => frozen(given as never)).toThrow(
+      'frozen(...): expected checkpoint(...) or another model, or an object',
+    );
+  },
+);
+
 describe('wrong settings of a frozen agent are refused with path and reason', () => {
   it.each([
     [{ assign: { solver: judge, verifier: frozen(model) } }, [], /^assign: every agent is frozen/],

@@ -5,6 +5,7 @@
 
 import { ENGINE_DEVICES } from '@drmas/engine/contract';
 import { type EndpointOptions, endpointSchema, type TextModelOptions, textModelSchema } from '@drmas/engine/endpoints';
+import { ArgumentError, isObject, shown } from '@drmas/engine/errors';
 import { completeModel, type ModelInput, modelSchema } from '@drmas/engine/model';
 import { z } from 'zod';
 import { type AnyLanguageModel, completeWith } from '../../gateway/language-models.js';
@@ -76,6 +77,11 @@ export function frozen(
   model: ModelInput | EndpointOptions | TextModelOptions | AnyLanguageModel | { readonly text: string },
   place: { readonly device?: PolicyInput['device'] } = {},
 ): FrozenInput {
+  const given: unknown = model; // a program in JavaScript gives anything
+  if (!isObject(given) || !['text', 'complete', 'specificationVersion', 'url', 'type'].some((key) => key in given))
+    throw new ArgumentError(
+      `frozen(...): expected checkpoint(...) or another model, or an object with url, complete or text, got ${shown(model)}`,
+    );
   if ('text' in model) return { type: 'constant', text: model.text };
   if ('complete' in model) return { type: 'text', ...model };
   if ('specificationVersion' in model)

@@ -338,6 +338,13 @@ describe('an error names the path', () => {
     expect(error.exitCode).toBe(2);
   });
 
+  it('names the setting that holds a function', () => {
+    const training = { steps: 1, filter: { type: 'variance', keep: () => true } };
+    expect(errorOf(() => resolve([], { training } as unknown as Partial<Input>))).toMatchObject({
+      path: 'training.filter.keep',
+    });
+  });
+
   it('says in words what the schema of a task source refuses', () => {
     const knobs = z.strictObject({ low: z.number(), high: z.number().max(1) });
     const checked = (settings: Record<string, unknown>): TaskSource => ({

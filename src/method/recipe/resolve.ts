@@ -172,10 +172,23 @@ function plainPart(
   try {
     return withAbsoluteModelPaths<Plain>(structuredClone({ ...written }), absolutePath);
   } catch (error) {
+    const place = functionIn(written).join('.');
+    const found = place === '' ? messageOf(error) : 'got a function';
     throw new RecipeError(
-      `only the team, the tasks, frozen({ complete }), plug-ins and sinks may hold functions (${messageOf(error)})`,
+      `only the team, the tasks, frozen({ complete }), plug-ins and sinks may hold functions: ${found}`,
+      place,
     );
   }
+}
+
+/** The path of the first function in plain data. Empty if there is none, or only below `depth`: data may hold itself. */
+function functionIn(value: unknown, depth = 8): string[] {
+  if (typeof value !== 'object' || value === null || depth === 0) return [];
+  for (const [key, inner] of Object.entries(value)) {
+    const below = functionIn(inner, depth - 1);
+    if (typeof inner === 'function' || below.length > 0) return [key, ...below];
+  }
+  return [];
 }
 
 function withAbsoluteModelPaths<Settings>(settings: Settings, absolutePath: ResolveOptions['absolutePath']): Settings {
