@@ -115,6 +115,10 @@ describe('a run that was begun by a program', () => {
     expect(averageAtK).toBeGreaterThanOrEqual(0);
     const by = { recipe: definition, by: ['operations'], tasks: 4, samples: 1, threads: 1 };
     expect(Object.keys((await evaluate(path, by)).slices?.operations ?? {})).toContain('1');
+    const recipe = tinyDefinition({ assign: { solver: 'solvers', verifier: 'verifier' } });
+    await expect(evaluate(path, { recipe })).rejects.toThrow(
+      /has not trained the policy 'solvers'; did you mean 'solver'/,
+    );
   });
 
   it('tells the request before its first event, and what the run has already when it goes on', {

@@ -245,7 +245,7 @@ function* warmStartChecks(
     yield {
       path,
       test: models.size <= 1,
-      message: "policies with different models cannot share a base; expected 'policy'",
+      message: "policies with different models cannot share a base: set warmStart: { share: 'policy' }",
     };
     const names = demonstrationLearners.map(({ name }) => name);
     yield {

@@ -1,8 +1,8 @@
 /** The request for an evaluation: of a run's checkpoint, or of a recipe before any training. */
 import { join } from 'node:path';
-import { RecipeError } from '@drmas/engine/errors';
+import { isObject, RecipeError, RunError, suggestion } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
-import type { Recipe, RecipeDefinition } from '../../../method/recipe.js';
+import { assignmentOf, type Recipe, type RecipeDefinition } from '../../../method/recipe.js';
 import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
 import { type Checkpoint, RECIPE, RunDirectory } from '../../../method/store.js';
 import { wholeCheckpoint } from './checkpoint-names.js';
@@ -43,7 +43,19 @@ export async function requestEvaluation(
   const { from, recipe: given, acceptChanges, notify } = request;
   const run = await RunDirectory.open(path);
   const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
+  requirePolicies(run, assignmentOf(recipe).trained);
   return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate', notify) };
+}
+
+/** @throws RunError for a policy that the run has not trained, because its agent was added or renamed since then */
+function requirePolicies({ path, record: { resolved } }: RunDirectory, trained: readonly { name: string }[]): void {
+  const { policies } = resolved;
+  if (!isObject(policies)) return;
+  const added = trained.find(({ name }) => !Object.hasOwn(policies, name));
+  if (added !== undefined)
+    throw new RunError(
+      `${path} has not trained the policy '${added.name}'${suggestion(added.name, Object.keys(policies))}; evaluate the recipe's file instead, or give the agent its former name`,
+    );
 }
 
 /**

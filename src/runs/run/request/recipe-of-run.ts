@@ -26,7 +26,7 @@ export async function recipeOfRun(
   const { source, overrides, codeHash } = run.record.recipe;
   if (recipe === undefined && source === PROGRAM)
     throw new RunError(
-      `${run.path} was started by a program, and only that program has its recipe: call resume(run, definition) or evaluate(run, { recipe: definition }) of 'drmas' there`,
+      `${run.path} was started by a program, and only that program has its recipe: call there resume(run, definition), or evaluate or loadTeam of 'drmas' with { recipe: definition }`,
     );
   const checkCode = (hash: string) => {
     if (hash !== codeHash && acceptChanges !== true)
