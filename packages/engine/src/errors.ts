@@ -41,6 +41,7 @@ export {
 } from './base/core/exact-json.js';
 export {
   faultsError,
+  faultsText,
   issuesText,
   nearName,
   parseAt,
@@ -49,7 +50,7 @@ export {
   suggestion,
 } from './base/core/validation/explain.js';
 export { fitsJsonSchema, fitsSchema } from './base/core/validation/json-schema.js';
-export { type OptionNames, requireKnown } from './base/core/validation/known-options.js';
+export { madeWith, type OptionNames, requireKnown } from './base/core/validation/known-options.js';
 export {
   assertSameShape,
   DEEPEST,

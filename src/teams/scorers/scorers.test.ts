@@ -228,7 +228,7 @@ describe('fromScorers', () => {
     [[{ scorer: ExactMatch, weight: Number.NaN }], /fromScorers: scorer 1: weight: .*NaN/],
     [[{ scorer: ExactMatch, wieght: 2 }], /fromScorers: scorer 1: unknown key 'wieght'; did you mean 'weight'/],
     [[{ scorer: ExactMatch, judge: { price: -1 } }], /fromScorers: scorer 1: judge/],
-    [{ match: ExactMatch }, /fromScorers: .*expected array/],
+    [{ match: ExactMatch }, /fromScorers: .*expected an array/],
   ])('refuses %j', (scorers, message) => {
     expect(() => fromScorers(scorers as unknown as Scorer[])).toThrow(ArgumentError);
     expect(() => fromScorers(scorers as unknown as Scorer[])).toThrow(message);
@@ -239,7 +239,7 @@ describe('fromScorers', () => {
     [{ perMinute: 0 }, /fromScorers: perMinute: /],
     [{ retries: -1 }, /fromScorers: retries: /],
     [{ cache: Number.NaN }, /fromScorers: cache: /],
-    [{ arguments: () => ({}) }, /fromScorers: .*"arguments"/],
+    [{ arguments: () => ({}) }, /fromScorers: arguments: unknown key/],
   ])('refuses the options %j', (options, message) => {
     expect(() => fromScorers([ExactMatch], options as object)).toThrow(ArgumentError);
     expect(() => fromScorers([ExactMatch], options as object)).toThrow(message);

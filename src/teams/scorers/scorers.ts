@@ -1,6 +1,6 @@
 /** Evaluations as rewards: scorers of other packages as named parts, and the reward of a team as their scorer. */
 
-import { ArgumentError, DrmasError, isObject, issuesText, messageOf, nearName, suggestion } from '@drmas/engine/errors';
+import { ArgumentError, DrmasError, faultsText, isObject, messageOf, nearName, suggestion } from '@drmas/engine/errors';
 import { contentText } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
@@ -56,8 +56,8 @@ const namedSchema = z.looseObject({
 
 /** @throws ArgumentError for options that are unknown or wrong */
 function requireFit(schema: z.ZodType, value: unknown, place: string): void {
-  const { error } = schema.safeParse(value);
-  if (error !== undefined) throw new ArgumentError(`${place}: ${issuesText(error.issues)}`);
+  const faults = faultsText(schema, value);
+  if (faults !== undefined) throw new ArgumentError(`${place}: ${faults}`);
 }
 
 /** A scorer that calls a hosted model. Its verdicts may differ when they are asked for again. */

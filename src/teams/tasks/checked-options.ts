@@ -1,4 +1,4 @@
-import { issuesText, RecipeError } from '@drmas/engine/errors';
+import { faultsText, RecipeError } from '@drmas/engine/errors';
 import type { z } from 'zod';
 
 /**
@@ -21,6 +21,6 @@ export function checkedOptions<Schema extends z.ZodType>(
   options: unknown,
 ): z.output<Schema> {
   const checked = schema.safeParse(options);
-  if (!checked.success) throw new RecipeError(`${source}: ${issuesText(checked.error.issues)}`);
+  if (!checked.success) throw new RecipeError(`${source}: ${faultsText(schema, options)}`);
   return checked.data;
 }

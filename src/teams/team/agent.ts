@@ -1,5 +1,5 @@
 import type { Sampling } from '@drmas/engine/contract';
-import { ArgumentError, isObject, issuesText } from '@drmas/engine/errors';
+import { isObject, madeWith } from '@drmas/engine/errors';
 import { type ToolFormatName, toolFormatNames } from '@drmas/engine/tool-calls';
 import { z } from 'zod';
 import { jsonParser, type Parser, type UsingParser } from './parsers.js';
@@ -106,8 +106,7 @@ export function agent<Value>(
 export function agent<Value>(spec: AgentSpec<Value> & { readonly tools?: undefined }): Agent<Value>;
 export function agent<Value>(spec: AgentSpec<Value>): Agent<Value | undefined>;
 export function agent(spec: AgentSpec<unknown> = {}): Agent {
-  const checked = specSchema.safeParse(spec);
-  if (!checked.success) throw new ArgumentError(`agent(...): ${issuesText(checked.error.issues)}`);
+  madeWith(specSchema, spec, 'agent');
   return {
     system: spec.system,
     parse: parserOf(spec.parse),

@@ -1,4 +1,4 @@
-import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { madeWith } from '@drmas/engine/errors';
 import { z } from 'zod';
 import { gradeMath } from '../tasks/grading/math.js';
 import { type Agent, type AgentSpec, agent } from './agent.js';
@@ -81,8 +81,7 @@ const optionsSchema = z.strictObject({
 export function pipeline<Name extends string>(
   options: PipelineOptions<Name>,
 ): Team<PipelineTask, { readonly [N in Name]: Agent<string> }, PipelineOutcome> {
-  const checked = optionsSchema.safeParse(options);
-  if (!checked.success) throw new ArgumentError(`pipeline(...): ${issuesText(checked.error.issues)}`);
+  madeWith(optionsSchema, options, 'pipeline');
   const specs: Readonly<Record<string, PipelineAgent>> = options.agents;
   const names = Object.keys(specs) as Name[];
   const { prompt = plainPrompt, reward = rightAnswer } = options;

@@ -1,4 +1,4 @@
-import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { madeWith } from '@drmas/engine/errors';
 import { assistant, type Message, user } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import { calculate } from '../tasks/generated/calculator.js';
@@ -92,10 +92,9 @@ const step: Parser<PlanStep> = (text) => {
  * ```
  */
 export function plannerExecutorVerifier(options: PlannerExecutorVerifierOptions = {}) {
-  const checked = optionsSchema.safeParse(options);
-  if (!checked.success) throw new ArgumentError(`plannerExecutorVerifier(...): ${issuesText(checked.error.issues)}`);
-  const { maxLoops, maxCalls, approve, reject, onUnreadableVerdict, invalidPenalty, calculator } = checked.data;
-  const { planner: plannerRole, executor: executorRole, verifier: verifierRole } = checked.data;
+  const checked = madeWith(optionsSchema, options, 'plannerExecutorVerifier');
+  const { maxLoops, maxCalls, approve, reject, onUnreadableVerdict, invalidPenalty, calculator } = checked;
+  const { planner: plannerRole, executor: executorRole, verifier: verifierRole } = checked;
 
   /** Runs the executor and returns its last reply: its answer, or the step at which it failed. */
   async function execute(

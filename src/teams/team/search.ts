@@ -1,4 +1,4 @@
-import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { madeWith } from '@drmas/engine/errors';
 import { z } from 'zod';
 import { exactMatch } from '../tasks/grading/question-answering.js';
 import type { Retriever, Search } from '../tasks/retrieval/retriever.js';
@@ -125,11 +125,10 @@ const optionsSchema = z.strictObject({
  * ```
  */
 export function searchTeam(options: SearchTeamOptions) {
-  const checked = optionsSchema.safeParse(options);
-  if (!checked.success) throw new ArgumentError(`searchTeam(...): ${issuesText(checked.error.issues)}`);
+  const checked = madeWith(optionsSchema, options, 'searchTeam');
   requireForm('searchTeam', options, ofOwnForm, [options.verifier, options.searcher, options.answerer]);
-  const { retriever, maxTurns, onLastTurn, topk, onUnreadableVerdict, onEmptyQuery, onNoResults } = checked.data;
-  const { invalidPenalty, prompt, form, prompts } = checked.data;
+  const { retriever, maxTurns, onLastTurn, topk, onUnreadableVerdict, onEmptyQuery, onNoResults } = checked;
+  const { invalidPenalty, prompt, form, prompts } = checked;
   const parsers = form === 'paper' ? paperParsers : ownParsers;
   const roleOf = (name: SearchPrompt['agent']) =>
     systemOf(options[name], prompts === 'paper' ? paperSystem : systems[name]);

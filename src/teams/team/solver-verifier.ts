@@ -1,4 +1,4 @@
-import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { madeWith } from '@drmas/engine/errors';
 import { mean } from '@drmas/engine/math';
 import { assistant, user } from '@drmas/engine/nouns';
 import { z } from 'zod';
@@ -102,14 +102,13 @@ const ofOwnForm = ['approve', 'reject', 'onUnreadableVerdict', 'feedback'] as co
  * ```
  */
 export function solverVerifier(options: SolverVerifierOptions = {}) {
-  const checked = optionsSchema.safeParse(options);
-  if (!checked.success) throw new ArgumentError(`solverVerifier(...): ${issuesText(checked.error.issues)}`);
+  const checked = madeWith(optionsSchema, options, 'solverVerifier');
   requireForm('solverVerifier', options, ofOwnForm, [options.solver, options.verifier]);
-  const { maxLoops, onUnreadableVerdict, invalidPenalty, verdictReward, attemptCost, prompts } = checked.data;
-  const isPaper = checked.data.form === 'paper';
-  const { approve, reject } = isPaper ? paperWords : checked.data;
+  const { maxLoops, onUnreadableVerdict, invalidPenalty, verdictReward, attemptCost, prompts } = checked;
+  const isPaper = checked.form === 'paper';
+  const { approve, reject } = isPaper ? paperWords : checked;
   const written = isPaper ? inTags : (word: string) => word;
-  const { feedback = (verdict) => verdict.text || reject } = checked.data;
+  const { feedback = (verdict) => verdict.text || reject } = checked;
   const systemOf = (name: 'solver' | 'verifier', fallback: string) =>
     options[name]?.system ?? (prompts === 'paper' ? paperSystem : fallback);
   const conversation = (agent: 'solver' | 'verifier', question: string, replies: readonly Reply<string>[]) => {

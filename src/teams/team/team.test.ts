@@ -1,7 +1,15 @@
-import { ArgumentError } from '@drmas/engine/errors';
+import { ArgumentError, messageOf } from '@drmas/engine/errors';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { fromScorers } from '../scorers/scorers.js';
+import { checkedOptions } from '../tasks/checked-options.js';
+import { searchR1Retriever } from '../tasks/retrieval/search-r1.js';
+import { mcpTools } from '../tasks/worlds/mcp-tools.js';
 import { agent } from './agent.js';
+import { pipeline } from './pipeline.js';
+import { plannerExecutorVerifier } from './planner-executor-verifier.js';
+import { searchTeam } from './search.js';
+import { solverVerifier } from './solver-verifier.js';
 import { defineTeam } from './team.js';
 
 const good = { task: z.object({ n: z.number() }), agents: { a: agent() }, play: async () => 1, reward: () => 1 };
@@ -28,6 +36,46 @@ describe('defineTeam', () => {
     expect(define).toThrow(message);
   });
 });
+
+describe('each function that makes a part of a team', () => {
+  const makers: Readonly<Record<string, (options: Record<string, unknown>) => unknown>> = {
+    agent: (options) => agent(options as never),
+    checkedOptions: (options) => checkedOptions('mine', z.strictObject({ concurrency: z.int() }).partial(), options),
+    defineTeam: (options) => defineTeam({ ...good, ...options } as never),
+    fromScorers: (options) => fromScorers([() => 1], options as never),
+    mcpTools: (options) => mcpTools('http://127.0.0.1:1/mcp', options as never),
+    pipeline: (options) => pipeline({ agents: { a: {}, b: {} }, ...options } as never),
+    plannerExecutorVerifier: (options) => plannerExecutorVerifier(options as never),
+    searchR1Retriever: (options) => searchR1Retriever({ url: 'http://127.0.0.1:1', ...options } as never),
+    searchTeam: (options) => searchTeam({ retriever: { search: async () => [] }, ...options } as never),
+    solverVerifier: (options) => solverVerifier(options as never),
+  };
+
+  it.each(Object.entries(makers))('%s names the options that it knows, as a recipe does', (_name, make) => {
+    const known = /\(known: ([^)]*)\)/.exec(messageOfThrown(() => make({ zzzz: 1 })))?.[1]?.split(', ') ?? [];
+    expect(known).not.toEqual([]);
+    for (const option of known) {
+      const text = messageOfThrown(() => make({ [`${option}_`]: 1 }));
+      expect(text).toContain(`unknown key '${option}_'; did you mean '`);
+    }
+  });
+
+  it('shows the value that it got', () => {
+    expect(messageOfThrown(() => agent({ invalidPenalty: -1 }))).toContain('expected a number >= 0, got -1');
+    expect(messageOfThrown(() => agent({ sampling: { topP: '1' as never } }))).toContain(
+      'sampling.topP: expected a number, got "1"',
+    );
+  });
+});
+
+function messageOfThrown(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return messageOf(error);
+  }
+  return 'nothing was thrown';
+}
 
 describe('agent', () => {
   it('takes the whole text as its value by default', () => {

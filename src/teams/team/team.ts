@@ -1,4 +1,4 @@
-import { ArgumentError, issuesText } from '@drmas/engine/errors';
+import { madeWith } from '@drmas/engine/errors';
 import type { RandomStream } from '@drmas/engine/math';
 import type { Episode, FinishReason, JsonSchema, Message, Tool, ToolCall, ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
@@ -316,8 +316,7 @@ export function defineTeam<
   R extends Reward | Promise<Reward>,
   L extends Limits = Limits,
 >(definition: TeamDefinition<Data, A, Outcome, R, L>): Team<Data, A, Outcome> {
-  const checked = definitionSchema.safeParse(definition);
-  if (!checked.success) throw new ArgumentError(`defineTeam(...): ${issuesText(checked.error.issues)}`);
+  madeWith(definitionSchema, definition, 'defineTeam');
   // A recipe may change the values of limits, but not their names, so `play` finds each limit that it declares.
   const { name = 'team', task } = definition;
   return { ...(definition as unknown as Team<Data, A, Outcome>), name, task: asZod(task) };

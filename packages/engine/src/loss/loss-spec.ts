@@ -1,6 +1,6 @@
 /** A policy loss as recipes and programs name it, and the declaration behind the name. */
 import { z } from 'zod';
-import { ArgumentError, issuesText } from '../errors.js';
+import { ArgumentError, faultsText } from '../errors.js';
 import type { BegunLoss, LossBatch, LossDeclaration, LossKind } from './define-loss.js';
 import type { Aggregation, ImportanceCorrection } from './loss-settings.js';
 import { losses } from './losses/index.js';
@@ -75,7 +75,7 @@ export function lossNamed(
     return settings as LossSpec;
   }
   const read = known.declaration.schema.safeParse(settings);
-  if (!read.success) throw new ArgumentError(`the loss '${type}': ${issuesText(read.error.issues)}`);
+  if (!read.success) throw new ArgumentError(`the loss '${type}': ${faultsText(known.declaration.schema, settings)}`);
   return { type: 'own', settings: { ...read.data, type }, declaration: known.declaration, module: known.module };
 }
 

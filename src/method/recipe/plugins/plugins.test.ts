@@ -71,7 +71,7 @@ describe('the plug-ins of a recipe', () => {
       "advantage.faktor: unknown key 'faktor'; did you mean 'factor'? (known: type, factor)",
     );
     expect(refusal(use, { advantage: { type: 'rax' } })).toMatch(
-      /one of grpo, .*, raw, got "rax"; did you mean 'raw'\?$/,
+      /one of grpo, .*, raw, got "rax"; did you mean 'raw'\? A type of your own must stand in `use`$/,
     );
   });
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ArgumentError, issuesText, messageOf } from '@drmas/engine/errors';
+import { issuesText, madeWith, messageOf } from '@drmas/engine/errors';
 import { excerpt, unlessAborted, waitMs } from '@drmas/engine/host';
 import { webRequest } from '@drmas/engine/platform';
 import { serverUrl } from '@drmas/engine/requests';
@@ -87,9 +87,8 @@ class Transient extends Error {}
  * ```
  */
 export function searchR1Retriever(options: SearchR1Options): Retriever {
-  const checked = optionsSchema.safeParse(options);
-  if (!checked.success) throw new ArgumentError(`searchR1Retriever(...): ${issuesText(checked.error.issues)}`);
-  const { url, timeoutMs, retries, retryDelayMs, concurrency, cacheSize } = checked.data;
+  const checked = madeWith(optionsSchema, options, 'searchR1Retriever');
+  const { url, timeoutMs, retries, retryDelayMs, concurrency, cacheSize } = checked;
   const endpoint = url.replace(/\/(?:retrieve\/?)?$/, '').concat('/retrieve');
   const limited = pLimit(concurrency);
 

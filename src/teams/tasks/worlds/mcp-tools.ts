@@ -1,8 +1,8 @@
 import {
   ArgumentError,
   isObject,
-  issuesText,
   jsonObject,
+  madeWith,
   messageOf,
   reasonOf,
   ToolServerError,
@@ -126,9 +126,8 @@ interface Connection {
  * ```
  */
 export function mcpTools(server: string | ToolCommand, options: McpToolsOptions = {}): McpTools {
-  const checked = z.object({ server: serverSchema, options: optionsSchema }).safeParse({ server, options });
-  if (!checked.success) throw new ArgumentError(`mcpTools(...): ${issuesText(checked.error.issues)}`);
-  const { timeoutMs, isolated, idleMs, headers } = checked.data.options;
+  const checked = madeWith(z.object({ server: serverSchema, options: optionsSchema }), { server, options }, 'mcpTools');
+  const { timeoutMs, isolated, idleMs, headers } = checked.options;
   const at = typeof server === 'string' ? server : [server.command, ...(server.args ?? [])].join(' ');
   let shared: Promise<Connection> | undefined;
   let users = 0;

@@ -23,6 +23,7 @@ const schema = z.strictObject({
     .strictObject({ solver: z.strictObject({}), verifier: z.strictObject({}) })
     .partial()
     .optional(),
+  assign: z.strictObject({ solver: z.string(), verifier: z.string() }).optional(),
   policies: z
     .strictObject({ solver: z.strictObject({}) })
     .partial()
@@ -57,13 +58,19 @@ describe('parseAt', () => {
     [{ list: [1] }, 'list: expected a list of length >= 2, got [1]'],
     [{ list: [1, 'x'] }, 'list.1: expected a number, got "x"'],
     [{ loss: {} }, 'loss.type: is required: one of clip, mean'],
-    [{ loss: { type: 'clipp' } }, 'loss.type: expected one of clip, mean, got "clipp"; did you mean \'clip\'?'],
+    [
+      { loss: { type: 'clipp' } },
+      'loss.type: expected one of clip, mean, got "clipp"; did you mean \'clip\'? A type of',
+    ],
     [{ loss: { type: 'mean' } }, 'loss.weight: is required: a number'],
     [{ loss: { type: 'clip', clipp: 1 } }, "loss.clipp: unknown key 'clipp'; did you mean 'clip'? (known: type, clip)"],
     [{ stepz: 1 }, "stepz: unknown key 'stepz'; did you mean 'steps'? (known: "],
     [{ agents: { sovler: {} } }, "agents.sovler: the team has no agent 'sovler'; did you mean 'solver'?"],
     [{ policies: { critic: {} } }, "policies.critic: no agent is assigned to a policy 'critic'"],
     ['text', 'expected an object, got "text"'],
+    [{ loss: 'clip' }, `loss: expected { type: 'clip' }, got "clip"`],
+    [{ loss: 'clop' }, 'loss: expected an object, got "clop"'],
+    [{ assign: { solver: 'a' } }, 'assign.verifier: is required: the name of a policy, or frozen(...)'],
   ])('%j: %s', (value, message) => {
     expect(errorOf(value).message.slice(0, message.length)).toBe(message);
   });

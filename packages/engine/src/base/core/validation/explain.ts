@@ -59,6 +59,12 @@ export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path
   );
 }
 
+/** All faults of options on one line, in the words of `parseAt`. Undefined if they fit. */
+export function faultsText(schema: z.ZodType, options: unknown): string | undefined {
+  const issues = schema.safeParse(options).error?.issues;
+  return issues && issuesText(issues.map((issue) => explain(issue, schema, options)));
+}
+
 /** Requires that a schema has all keys of `value`; other faults do not count. @throws RecipeError as `parseAt` does */
 export function requireKnownKeys(schema: z.ZodType, value: unknown): void {
   const unknown = schema.safeParse(value).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? [];
@@ -93,8 +99,10 @@ export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknow
       const key = issue.keys[0] ?? '';
       return { path: [...path, key], message: unknownName(key, path, knownKeys(schema, root, path)) };
     }
-    case 'invalid_type':
-      return say(got === undefined ? `is required: ${article(issue.expected)}` : wrong(article(issue.expected), got));
+    case 'invalid_type': {
+      const expected = expectedType(issue.expected, unionTypes(schemaAt(schema, root, path)), path, got);
+      return say(got === undefined ? `is required: ${expected}` : wrong(expected, got));
+    }
     case 'too_small':
       return say(wrong(bound(issue.origin, issue.inclusive === false ? '>' : '>=', issue.minimum), got));
     case 'too_big':
@@ -105,10 +113,15 @@ export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknow
       const { discriminator } = issue as { discriminator?: string };
       if (discriminator === undefined) return say(issue.message);
       const choices = unionTypes(schemaAt(schema, root, path.slice(0, -1)));
-      return say(got === undefined ? `is required: one of ${choices.join(', ')}` : wrongChoice(choices, got));
+      if (got === undefined) return say(`is required: one of ${choices.join(', ')}`);
+      const isExtensible =
+        path.length === 2 && typeof got === 'string' && ['advantage', 'loss', 'backend'].includes(String(path[0]));
+      return say(`${wrongChoice(choices, got)}${isExtensible ? ' A type of your own must stand in `use`' : ''}`);
     }
     case 'invalid_format':
-      if (issue.format !== 'regex') return say(`${issue.message}, got ${shown(got)}`);
+      if (issue.format !== 'regex' || !issue.message.startsWith('Invalid'))
+        // not zod's own words
+        return say(`${issue.message}, got ${shown(got)}`);
       return say(wrong('a name of letters, digits, - and _', got));
     default:
       return say(issue.message);
@@ -128,6 +141,12 @@ function wrongChoice(choices: readonly string[], got: unknown): string {
   const expected = choices.length === 1 ? `'${choices[0]}'` : `one of ${choices.join(', ')}`;
   const hint = typeof got === 'string' && choices.length > 1 ? `; did you mean '${closest(got, choices)}'?` : '';
   return `${wrong(expected, got)}${hint}`;
+}
+
+/** The type in words. A text in the place of an object is often the `type` of the object, or the name of a policy. */
+function expectedType(type: string, types: readonly string[], path: Path, got: unknown): string {
+  if (path.length === 2 && path[0] === 'assign') return 'the name of a policy, or frozen(...)';
+  return typeof got === 'string' && types.includes(got) ? `{ type: '${got}' }` : article(type);
 }
 
 function article(type: string): string {
