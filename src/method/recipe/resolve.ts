@@ -181,7 +181,7 @@ function plainPart(
   }
 }
 
-/** The path of the first function in plain data. Empty if there is none, or only below `depth`: data may hold itself. */
+/** The path of the first function in plain data. Empty if none is above `depth`: data may hold itself. */
 function functionIn(value: unknown, depth = 8): string[] {
   if (typeof value !== 'object' || value === null || depth === 0) return [];
   for (const [key, inner] of Object.entries(value)) {
