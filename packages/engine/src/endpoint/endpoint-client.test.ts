@@ -63,14 +63,12 @@ describe('an endpoint', () => {
       toolCalls,
     });
     expect(requests[0]?.body.tools).toEqual([tool, lax].map((each) => ({ type: 'function', function: each })));
-    expect(requests[0]?.body).toMatchObject({
-      messages: [
-        { role: 'user', name: 'Ann', content: 'Who?' },
-        { role: 'assistant', content: null, tool_calls: [call] },
-        { role: 'tool', content: '1', tool_call_id: 'c1' },
-      ],
-      tool_choice: { type: 'function', function: { name: 'add' } },
-    });
+    expect(requests[0]?.body.messages).toEqual([
+      { role: 'user', content: 'Who?' }, // some servers refuse the name of who speaks
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', content: '1', tool_call_id: 'c1' },
+    ]);
+    expect(requests[0]?.body.tool_choice).toEqual({ type: 'function', function: { name: 'add' } });
   });
 
   it.each(['reasoning_content', 'reasoning'])('is sent the reasoning before calls back as %s', async (name) => {

@@ -175,17 +175,16 @@ type WireMessage = OpenAI.ChatCompletionMessageParam;
 
 /**
  * A message on the wire. Some servers refuse calls of a thinking model without its reasoning, and some any reasoning
- * under a name that is not theirs.
+ * under a name that is not theirs. Mistral, Groq and others refuse a message with the name of who speaks.
  */
 function wireMessage(
-  { role, content, reasoning, toolCalls = [], toolCallId = '', name }: Message,
+  { role, content, reasoning, toolCalls = [], toolCallId = '' }: Message,
   thought: Thought,
 ): WireMessage {
   if (role === 'tool') return { role, content, tool_call_id: toolCallId };
-  const speaker = given({ name: name || undefined });
-  if (role !== 'assistant' || toolCalls.length === 0) return { role, content, ...speaker };
+  if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
   const calls = toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
-  const sent = { role, content: content === '' ? null : content, ...speaker, tool_calls: calls };
+  const sent = { role, content: content === '' ? null : content, tool_calls: calls };
   return reasoning === undefined || thought === undefined ? sent : { ...sent, [thought]: reasoning };
 }
 
