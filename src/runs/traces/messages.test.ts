@@ -36,6 +36,12 @@ const call = (input: unknown, output: unknown = told, attributes: Fields = {}, s
   },
 });
 
+it('reads a prompt of one text that begins as a transcript does', async () => {
+  const content = 'user: is this a name, or a role?';
+  const [row] = (await imported(call(content))).demonstrations;
+  expect(row.messages[0]).toEqual({ role: 'user', content });
+});
+
 it.each<[string, unknown, string]>([
   ['of AI SDK', { type: 'json', value: { value: 1, unit: 'kg' } }, '{"value":1,"unit":"kg"}'],
   ['of a program, with a field of AI SDK', { value: 5, unit: 'kg' }, '{"value":5,"unit":"kg"}'],

@@ -28,16 +28,13 @@ export function contentOf(attribute: unknown): unknown {
   return isMessage(first) ? inner : value;
 }
 
-/** The beginning of a conversation that was written as one text. Older versions of OpenLIT do so. */
-const TRANSCRIPT = /^(?:system|user|assistant|tool): /;
-
 /** The most objects around the messages of an input, such as the body of a request in the arguments of a function. */
 const MOST_AROUND = 20;
 
 export function conversationOf(attribute: unknown, report: Report, around = 0): Message[] {
   const value = contentOf(attribute);
   const reason = around > MOST_AROUND ? 'deep' : whyUnread(attribute);
-  if (reason !== undefined || (typeof value === 'string' && TRANSCRIPT.test(value))) report(reason ?? 'input');
+  if (reason !== undefined) report(reason);
   else if (typeof value === 'string') return value === '' ? [] : [{ role: 'user', content: value }];
   else if (Array.isArray(value)) return messagesOf(isNested(value) ? value[0] : value, report);
   else if (isObject(value)) {

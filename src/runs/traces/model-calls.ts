@@ -6,7 +6,7 @@ import { answerOf, reportEnd, reportEndOfReply } from './answers.js';
 import { agentName, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
 import { conversationOf, instructionsOf, type Report } from './messages.js';
 import { toolsIn, toolsOf } from './offered-tools.js';
-import { isEmpty, jsonOf, merged, type TraceSpan } from './span-fields.js';
+import { isEmpty, jsonOf, merged, type TraceSpan, wordOf } from './span-fields.js';
 import { messagesInEvents } from './spans.js';
 import type { TracePlace, UnreadReason } from './unread.js';
 
@@ -180,6 +180,9 @@ function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): Trace
 /** A limit of so few tokens ends an answer on purpose, such as a single word. */
 const SHORTEST = 8;
 
+/** The beginning of a conversation that was written as one text. Older versions of OpenLIT do so. */
+const TRANSCRIPT = /^(?:system|user|assistant|tool): /;
+
 /** Reasons for which a call is read without a part of it. */
 const WITHOUT_A_PART: readonly UnreadReason[] = ['tool', 'choice', 'reasoning'];
 
@@ -193,6 +196,7 @@ function callOf(
   const unread = new Set<UnreadReason>(dropped ? ['dropped'] : []);
   const report: Report = (reason) => void unread.add(reason);
   const input = told(attributes, 'input');
+  if (input === attributes['gen_ai.prompt'] && TRANSCRIPT.test(wordOf(input))) report('input');
   // Models do not read the reasoning of earlier answers again.
   const read = conversationOf(input, (reason) => reason === 'reasoning' || report(reason));
   const answer = hasSdkAnswer(attributes)
