@@ -60,6 +60,11 @@ describe('the plug-ins of a recipe', () => {
     expect(Object.keys(recipeJson(recipe))).toEqual(Object.keys(recipeJson(resolve(undefined))));
   });
 
+  it('may be a tracker again, under another name', () => {
+    const { lists } = resolve([tracker('a'), defineTracker({ ...tracker('a'), name: 'b' })]);
+    expect(lists.ownTrackers.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+
   it('do not reach other recipes', () => {
     resolve([raw('raw')], { advantage: { type: 'raw' } });
     expect(() => resolve(undefined, { advantage: { type: 'raw' } })).toThrow('got "raw"');

@@ -64,9 +64,9 @@ export type TrackerDefinition = Omit<TrackerDeclaration, 'address' | 'descriptio
 export function defineTracker<const Definition extends TrackerDefinition>(
   definition: Definition,
 ): Definition & TrackerPlugin {
-  requireKnown<TrackerDefinition>(
+  requireKnown<TrackerPlugin>(
     definition,
-    { name: true, address: true, description: true, open: true },
+    { name: true, address: true, description: true, open: true, kind: true },
     `defineTracker: '${definition.name}' has the unknown field`,
   );
   return { address: 'none', description: '', ...definition, kind: 'tracker' };
