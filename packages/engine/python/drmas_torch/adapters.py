@@ -78,18 +78,9 @@ class AdapterBank:
         self.count = count
 
     def load(self, index: int, tensors: dict[str, Tensor]) -> None:
-        """Writes the A's and the B's of an adapter; what is beside them stays 0."""
-        rank = self.settings.rank
-        for (layer, matrix), width in self._widths.items():
-            name, first, column = f'layers.{layer}.{matrix}', index * width, 0
-            down, up = tensors[f'{name}.A'], self.B[layer, matrix]
-            self.A[layer, matrix][:, first : first + down.shape[1]] = down
-            for projection, outputs in self.config.matrix(layer, matrix)[1]:
-                if self.settings.adapts(projection):
-                    block = up[first : first + rank, column : column + outputs]
-                    torch.mul(tensors[f'{name}.B.{projection}'], self.settings.scale, out=block)
-                    first += rank
-                column += outputs
+        for key, width in self._widths.items():
+            own = slice(index * width, (index + 1) * width)
+            self.A[key][:, own], self.B[key][own] = joined(self.config, self.settings, tensors, *key)
 
     def adds(self, adapters: Tensor) -> Adds:
         """What its adapter adds to each row, in place: the one of this number [R], or none for -1."""

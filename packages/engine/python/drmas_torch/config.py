@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from .messages import AdapterJson, DecoderJson, Refusal
+from .messages import AdapterJson, DecoderJson
 
 ELSEWHERE = ('ropeBase', 'ropeScaling')
 """Fields of a model that are not read here: the frequencies of its rotation come as arrays."""
-NESTED = {'slidingWindow': {'positions', 'layers', 'ropeBase'}, 'convolution': {'taps', 'layers'}}
 MATRICES = ('qkv', 'attentionOut', 'gateUp', 'down')
 Shapes = list[tuple[str, tuple[int, ...]]]
 
@@ -45,37 +44,31 @@ class Config:
     score_divisor: float | None = None
     unrotated_layers: Sequence[int] = ()
     untied_output: bool = False
-    window: int | None = None
-    window_layers: frozenset[int] = frozenset()
-    taps: int = 0
-    convolving: frozenset[int] = frozenset()
+    sliding_window: DecoderJson = field(default_factory=dict)  # positions and layers
+    convolution: DecoderJson = field(default_factory=dict)  # taps and layers
 
     @staticmethod
     def of(json: DecoderJson) -> Config:
-        """@throws Refusal naming a field that the worker does not know: without it the model would be another one"""
+        """@throws TypeError naming a field that the worker does not know: without it the model would be another one"""
         given = {key: value for key, value in json.items() if value is not None and key not in ELSEWHERE}
-        nested = {key: given.pop(key, {}) for key in NESTED}
-        found = {re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), key): given[key] for key in given}
-        own = {'window', 'window_layers', 'taps', 'convolving'}
-        known = {field.name for field in fields(Config)} - own
-        unknown = [key for key, name in zip(given, found, strict=True) if name not in known]
-        unknown += [f'{key}.{name}' for key, parts in nested.items() for name in parts if name not in NESTED[key]]
-        if unknown:
-            raise Refusal(f'the engine on PyTorch does not know {", ".join(unknown)} of a model')
-        window, convolution = nested['slidingWindow'], nested['convolution']
-        if window:
-            found.update(window=window['positions'], window_layers=frozenset(window['layers']))
-        if convolution:
-            found.update(taps=convolution['taps'], convolving=frozenset(convolution['layers']))
-        return Config(**found)
+        return Config(**{re.sub('[A-Z]', lambda capital: '_' + capital[0].lower(), key): given[key] for key in given})
 
     @property
     def score_scale(self) -> float:
         return (self.score_divisor or self.head_dim) ** -0.5
 
+    @property
+    def taps(self) -> int:
+        return self.convolution.get('taps', 0)
+
+    @property
+    def convolving(self) -> list[int]:
+        """The layers that convolve instead of attending."""
+        return self.convolution.get('layers', [])
+
     def window_of(self, layer: int) -> int | None:
         """How many positions a query of this layer sees, its own included; None: all."""
-        return self.window if layer in self.window_layers else None
+        return self.sliding_window['positions'] if layer in self.sliding_window.get('layers', ()) else None
 
     def kept(self, layer: int) -> list[tuple[int, int]]:
         """Heads and sizes of what a layer keeps of each token for later ones: keys and values, or its inputs."""

@@ -42,7 +42,7 @@ class Ropes:
             self.tables['local'] = table(local)
         skipped = {*config.unrotated_layers, *config.convolving}
         self.of_layer = [
-            None if layer in skipped else 'local' if layer in config.window_layers else 'plain'
+            None if layer in skipped else 'local' if config.window_of(layer) is not None else 'plain'
             for layer in range(config.layers)
         ]
 

@@ -20,7 +20,6 @@ import numpy as np
 
 MAGIC = b'drms'
 HEAD = struct.Struct('<4sIQ')
-MOST_HEADER = 2**28
 DTYPES = {'f32': np.float32, 'i32': np.int32, 'u8': np.uint8, 'u16': np.uint16, 'f64': np.float64}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
@@ -48,23 +47,14 @@ def read_exactly(stream: RawIOBase, size: int) -> bytearray:
 def read_frame(stream: RawIOBase) -> Frame:
     """@throws FrameError, or EOFError at the end"""
     magic, header_bytes, array_bytes = HEAD.unpack(read_exactly(stream, HEAD.size))
-    if magic != MAGIC or header_bytes > MOST_HEADER:
+    if magic != MAGIC:
         raise FrameError(f'expected a frame, got {magic!r}')
-    try:
-        header = json.loads(bytes(read_exactly(stream, header_bytes)))
-        listed, at = [], 0
-        for entry in header.pop('arrays', []):
-            dtype, length = np.dtype(DTYPES[entry['dtype']]), entry['length']
-            if type(length) is not int or length < 0:
-                raise ValueError(f'a length of {length}')
-            listed.append((str(entry['name']), dtype, length, at))
-            at += (length * dtype.itemsize + 7) // 8 * 8
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FrameError(f'a malformed frame: {error}') from error
-    if at != array_bytes:
-        raise FrameError(f'a frame of {array_bytes} bytes of arrays lists {at}')
-    payload = read_exactly(stream, array_bytes)
-    arrays = {name: np.frombuffer(payload, dtype, length, at) for name, dtype, length, at in listed}
+    header = json.loads(bytes(read_exactly(stream, header_bytes)))
+    payload, at = read_exactly(stream, array_bytes), 0
+    arrays: Arrays = {}
+    for entry in header.pop('arrays'):
+        arrays[entry['name']] = array = np.frombuffer(payload, DTYPES[entry['dtype']], entry['length'], at)
+        at += array.nbytes + -array.nbytes % 8
     return header, arrays
 
 
