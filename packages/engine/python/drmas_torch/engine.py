@@ -54,7 +54,7 @@ class Resident:
 
 
 class Engine:
-    """`CALLS` has the methods that the other side calls, by their names there."""
+    """Its methods `on_...` are what the other side calls."""
 
     def __init__(self, inbox: Inbox, send: Send, place: Place, slots: int) -> None:
         self.inbox, self.send, self.place, self.slots = inbox, send, place, slots
@@ -68,13 +68,12 @@ class Engine:
         self._used = 0
 
     def call(self, method: str, args: dict[str, Any], arrays: Arrays) -> Answer:
-        if method not in CALLS:
-            raise Refusal(f"the engine on PyTorch has no call '{method}'")
+        called: Callable[..., Answer | None] = getattr(self, f'on_{method}')
         self._slopes = []
 
         def work() -> Answer:
             self._used = 0
-            return CALLS[method](self, arrays, **args) or ({}, {})
+            return called(arrays, **args) or ({}, {})
 
         return self._with_room(work)
 
@@ -145,41 +144,41 @@ class Engine:
             raise Refusal(f"the weights of policy '{one.name}' do not fit '{other.name}': their models differ")
         other.policy.trained.load(one.policy.trained.flat, None)
 
-    def on_set_state(
-        self, arrays: Arrays, id: int, optimizer: Optimizer | None = None, next_version: int | None = None
-    ) -> None:
-        resident = self._of(id)
-        self._load(resident.policy.trained, arrays, optimizer)
-        if next_version is not None:
-            resident.next_version = next_version
+    def _model(self, id: int) -> Policy:
+        return self.critics[id] if id in self.critics else self._of(id).policy
 
-    def _load(self, trained: Trained, arrays: Arrays, optimizer: Optimizer | None) -> None:
+    def on_set_state(
+        self,
+        arrays: Arrays,
+        id: int,
+        part: int = 0,
+        optimizer: Optimizer | None = None,
+        next_version: int | None = None,
+    ) -> None:
+        """`part`: its number among those that a model trains."""
         state = None
         if optimizer is not None:
             buffers = {name: torch.from_numpy(arrays[name].copy()) for name in optimizer['buffers']}
             on_device = {name: buffer.to(self.place.device) for name, buffer in buffers.items()}
             state = OptimizerState(optimizer['type'], optimizer['step'], on_device)
-        trained.load(torch.from_numpy(arrays['weights'].copy()), state)
+        self._model(id).parts[part].load(torch.from_numpy(arrays['weights']), state)
+        if next_version is not None:
+            self._of(id).next_version = next_version
 
     def on_state(self, arrays: Arrays, id: int, optimizer: bool) -> Answer:
-        """The weights, and with `optimizer` its state. @throws NonFinite naming policy and tensor"""
-        resident = self._of(id)
-        trained = resident.policy.weights
-        if trained is None:
-            return {}, {'weights': self.bases[resident.shape['base']].flat()}
-        trained.require_finite(optimizer)
-        out = {'weights': trained.flat.cpu().numpy()}
-        if not optimizer:
-            return {}, out
-        version = list(resident.samplers)[-1] if resident.samplers else 0
-        return {**self._optimizer(trained, out), 'version': version}, out
-
-    @staticmethod
-    def _optimizer(trained: Trained, out: Arrays, of: str = '') -> Optimizer:
-        state = trained.optimizer
-        buffers = state.buffers if state.step > 0 else {}
-        out.update({of + name: buffer.cpu().numpy() for name, buffer in buffers.items()})
-        return {'type': state.type, 'step': state.step, 'buffers': list(buffers)}
+        """Of each part of a model the weights, and with `optimizer` its state; arrays have the part's number before
+        their names. @throws NonFinite naming the tensor"""
+        parts: list[Optimizer] = []
+        out: Arrays = {}
+        for i, part in enumerate(self._model(id).parts):
+            part.require_finite(optimizer)
+            out[f'{i} weights'] = part.flat.cpu().numpy()
+            state = part.optimizer
+            buffers = state.buffers if optimizer and state.step > 0 else {}
+            out.update({f'{i} {name}': buffer.cpu().numpy() for name, buffer in buffers.items()})
+            parts.append({'type': state.type, 'step': state.step, 'buffers': list(buffers)})
+        published = self.policies[id].samplers if id in self.policies else ()
+        return {'parts': parts, 'version': max(published, default=0)}, out
 
     def on_drop(self, arrays: Arrays, id: int) -> None:
         resident = self._of(id)
@@ -191,20 +190,17 @@ class Engine:
         used = [sampler for one in self.policies.values() for sampler in one.samplers.values()]
         self.shared_samplers = {key: one for key, one in self.shared_samplers.items() if one in used}
 
-    # Training: a policy, or with `critic` the critic of that number
+    # Training
 
-    def _model(self, id: int, critic: bool) -> Policy:
-        return self.critics[id] if critic else self._of(id).policy
-
-    def on_score(self, arrays: Arrays, id: int, samples: Samples, critic: bool = False) -> Answer:
-        return {}, {'scores': joined(self._model(id, critic).score(samples_of(samples, arrays)))}
+    def on_score(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
+        return {}, {'scores': joined(self._model(id).score(samples_of(samples, arrays)))}
 
     def on_logits(self, arrays: Arrays, id: int) -> Answer:
         return {}, {'logits': self._of(id).policy.logits(arrays['tokens'])}
 
-    def on_accumulate(self, arrays: Arrays, id: int, samples: Samples, critic: bool = False) -> Answer:
+    def on_accumulate(self, arrays: Arrays, id: int, samples: Samples) -> Answer:
         """Sends the scores of each micro-batch, and receives the slopes of the loss."""
-        model = self._model(id, critic)
+        model = self._model(id)
 
         def upstream(batch: Batch, *scores: np.ndarray) -> list[np.ndarray]:
             header = {'type': 'scores', 'indices': batch.samples, 'counts': [len(one) for one in batch.written]}
@@ -216,8 +212,8 @@ class Engine:
         # The norm may be NaN, which JSON has no word for.
         return {}, {'norm': np.array([norm]), 'scores': joined(rows)}
 
-    def on_optim_step(self, arrays: Arrays, id: int, settings: Step, critic: bool = False) -> Answer:
-        model = self._model(id, critic)
+    def on_optim_step(self, arrays: Arrays, id: int, settings: Step) -> Answer:
+        model = self._model(id)
         return clipped_step(model.parts, settings, model.slices(settings.get('partRates'))), {}
 
     def on_discard(self, arrays: Arrays, id: int) -> None:
@@ -240,19 +236,6 @@ class Engine:
             decoder = Decoder(decoder.config, trained.tensors, decoder.ropes, decoder.dtype, decoder.pieces)
         head = torch.zeros(decoder.config.width + 1, device=self.place.device)
         self.critics[id] = Critic(self.place, decoder, trained, like.settings, head)
-
-    def on_critic_state(self, arrays: Arrays, id: int) -> Answer:
-        header: dict[str, Optimizer] = {}
-        out: Arrays = {}
-        for name, part in zip(('trunk', 'head'), self.critics[id].parts, strict=True):
-            part.require_finite(True)
-            out[f'{name} weights'] = part.flat.cpu().numpy()
-            header[name] = self._optimizer(part, out, f'{name} ')
-        return header, out
-
-    def on_set_critic(self, arrays: Arrays, id: int, part: str, optimizer: Optimizer | None = None) -> None:
-        critic = self.critics[id]
-        self._load(critic.trained if part == 'trunk' else critic.head, arrays, optimizer)
 
     # Sampling
 
@@ -386,28 +369,6 @@ class Engine:
         if id not in self.policies:
             raise Refusal(f'the engine has no policy of number {id}')
         return self.policies[id]
-
-
-CALLS: dict[str, Callable[..., Answer | None]] = {
-    'createBase': Engine.on_create_base,
-    'baseHash': Engine.on_base_hash,
-    'baseFlat': Engine.on_base_flat,
-    'createPolicy': Engine.on_create_policy,
-    'copyWeights': Engine.on_copy_weights,
-    'setState': Engine.on_set_state,
-    'state': Engine.on_state,
-    'drop': Engine.on_drop,
-    'score': Engine.on_score,
-    'logits': Engine.on_logits,
-    'accumulate': Engine.on_accumulate,
-    'optimStep': Engine.on_optim_step,
-    'discard': Engine.on_discard,
-    'resetOptimizer': Engine.on_reset_optimizer,
-    'createCritic': Engine.on_create_critic,
-    'criticState': Engine.on_critic_state,
-    'setCritic': Engine.on_set_critic,
-    'publish': Engine.on_publish,
-}
 
 
 def out_of_memory(error: BaseException) -> bool:

