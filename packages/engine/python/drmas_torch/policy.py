@@ -4,6 +4,7 @@ critics."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,9 +160,8 @@ class Policy:
     def accumulate(self, samples: Sequence[Sample], upstream: Upstream) -> tuple[list[np.ndarray], float]:
         """Adds the gradient of a loss. Returns the first kind of scores and the norm of this call's gradient (a
         critic's: without its head). A call that fails adds nothing."""
-        parts = self.parts
-        try:
-            targets = [part.begin_call() for part in parts]
+        with ExitStack() as calls:
+            targets = [calls.enter_context(part.call()) for part in self.parts]
             rows = [np.zeros(len(sample.tokens), np.float32) for sample in samples]
             for batch in self.batches(samples):
                 scores = self.scores(batch)
@@ -174,14 +174,7 @@ class Policy:
                     torch.autograd.backward(scores, upstreams)
                 # The next pass may be recorded, and needs the memory of this one.
                 del batch, scores
-            norm = norm_of([targets[0]])
-        except BaseException:
-            for part in parts:
-                part.drop_call()
-            raise
-        for part, target in zip(parts, targets, strict=True):
-            part.end_call(target)
-        return rows, norm
+            return rows, norm_of(targets[:1])
 
     def batches(self, samples: Sequence[Sample]) -> Iterator[Batch]:
         """Runs the forward pass of all samples, each agent by itself. Use a batch before asking for the next one."""

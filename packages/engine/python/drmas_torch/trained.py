@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -61,8 +62,10 @@ class Trained:
             self._gradient = torch.zeros_like(self.flat)
         return self._gradient
 
-    def begin_call(self) -> Tensor:
-        """Lets autograd add the gradient of one call to the buffer that this returns."""
+    @contextmanager
+    def call(self) -> Iterator[Tensor]:
+        """Lets autograd add the gradient of one call to the buffer that this gives. Afterwards it joins those before
+        it; if the call fails, the gradient is what it was before."""
         target = self.gradient
         if self._accumulated:
             if self._of_call is None:
@@ -71,25 +74,19 @@ class Trained:
         for leaf, gradient in zip(self.tensors.values(), views(target, self.shapes).values(), strict=True):
             leaf.requires_grad_(True)
             leaf.grad = gradient
-        return target
-
-    def end_call(self, target: Tensor) -> None:
-        """Joins the call's gradient with those before it."""
-        self._let_go()
+        try:
+            yield target
+        except BaseException:
+            if not self._accumulated:
+                self.discard()
+            raise
+        finally:
+            for leaf in self.tensors.values():
+                leaf.requires_grad_(False)
+                leaf.grad = None
         if self._accumulated:
             self.gradient.add_(target)
         self._accumulated = True
-
-    def drop_call(self) -> None:
-        """Ends a call that failed: the gradient is what it was before."""
-        self._let_go()
-        if not self._accumulated:
-            self.discard()
-
-    def _let_go(self) -> None:
-        for leaf in self.tensors.values():
-            leaf.requires_grad_(False)
-            leaf.grad = None
 
     def discard(self) -> None:
         if self._gradient is not None:
@@ -128,8 +125,6 @@ class Trained:
 def buffers_of(settings: OptimizerSettings) -> tuple[str, ...]:
     """What an optimiser with these settings remembers."""
     kind = settings['type']
-    if kind not in BUFFERS:
-        raise ValueError(f"unknown optimiser '{kind}'")
     return BUFFERS[kind] if kind != 'sgd' or settings['momentum'] > 0 else ()
 
 
@@ -151,19 +146,17 @@ def clipped_step(parts: Sequence[Trained], settings: Step, slices: Sequence[Slic
     if slices is not None:
         _clear_between(parts[0].gradient, slices)
     norm = norm_of([part.gradient for part in parts])
-    skipped: Stepped | None = None
-    if not math.isfinite(norm):
-        skipped = {'applied': False, 'why': 'not-finite'}
-    elif limit is not None and norm > limit:
-        skipped = {'applied': False, 'why': 'above-limit', 'norm': norm}
-    else:
-        copies = [(part.flat.clone(), part.optimizer.copy()) for part in parts] if settings.get('undoNonFinite') else []
+    if not math.isfinite(norm) or (limit is not None and norm > limit):
         for part in parts:
-            part.prepare(optimizer)
+            part.discard()
+        if not math.isfinite(norm):
+            return {'applied': False, 'why': 'not-finite'}
+        return {'applied': False, 'why': 'above-limit', 'norm': norm}
+    copies = [(part.flat.clone(), part.optimizer.copy()) for part in parts] if settings.get('undoNonFinite') else []
+    for part in parts:
+        part.prepare(optimizer)
     # From here on hardly anything needs memory.
     try:
-        if skipped is not None:
-            return skipped
         scale = min(1.0, clip / (norm + 1e-6)) if clip > 0 else 1.0
         for part in parts:
             _update(part, optimizer, scale, [Slice(0, part.flat.numel(), 1)] if slices is None else slices)
