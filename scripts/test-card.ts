@@ -91,13 +91,9 @@ await runProgram(usage, async () => {
         title: 'the contract of backends, in float32',
         program: process.execPath,
         words: [
-          'node_modules/vitest/vitest.mjs',
-          'run',
-          '--config',
-          'test/suites.config.ts',
-          '--mode',
-          'torch',
-          'contract',
+          ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/suites.config.ts', '--mode', 'torch'],
+          // Tests are named as they end, so the report of a part that is stopped tells how far it came.
+          ...['contract', '--reporter', 'verbose'],
         ],
         share: 0.35,
         environment: { DRMAS_TEST_TORCH_DEVICE: device, DRMAS_PYTHON: torch.python },
