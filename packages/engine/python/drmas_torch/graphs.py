@@ -8,6 +8,7 @@ its result, and its gradient if it has one.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import weakref
@@ -50,6 +51,8 @@ class Memory:
         self._anchor: Any = None
         self.made = self.refused = 0
         """So many passes were recorded, and so many were not."""
+        self.report: Callable[[str], object] = functools.partial(print, file=sys.stderr)
+        """Takes the line about the first pass that was not; others often follow."""
         self.passes_free = ROOM  # doubles when records had to make room
         self.owners: weakref.WeakSet[Graphs] = weakref.WeakSet()
 
@@ -255,7 +258,8 @@ class Graphs:
             memory.refused += 1
             seen.wanted = AGAIN * seen.passes
             reason = str(error).partition('\n')[0]
-            print(f'a pass is not recorded, so it stays slow for now: {reason}. Its size is {key}', file=sys.stderr)
+            if memory.refused == 1:
+                memory.report(f'a pass on the card is not recorded, so it stays slow for now: {reason} (size {key})')
             return None
         memory.made += 1
         return made

@@ -91,6 +91,8 @@ def main() -> None:
     try:
         torch.set_num_threads(given.threads)
         place = place_of(torch.device(given.device), given.rows, given.recompute)
+        if place.memory is not None:
+            place.memory.report = lambda line: send({'type': 'progress', 'message': line}, {})
         device = torch.zeros(1, device=place.device).device
         inbox = Inbox(sys.stdin.buffer.raw, on_ping=lambda: send({'type': 'pong'}, {}))  # type: ignore[union-attr]
         name = torch.cuda.get_device_name(device) if device.type == 'cuda' else device.type

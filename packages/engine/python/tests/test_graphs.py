@@ -388,7 +388,7 @@ class Recorded(unittest.TestCase):
 
     def test_a_size_that_was_refused_is_recorded_when_its_cause_is_gone(self) -> None:
         memory = Rerun()
-        memory.room = -1
+        memory.room, memory.report = -1, mock.Mock()
         graphs, first = Graphs(CPU, memory), graphs_module.AGAIN * graphs_module.FIRST
         for number in range(first + 2):
             graphs.run('a', torch.tensor([number]), lambda numbers: numbers + 1)
@@ -396,6 +396,17 @@ class Recorded(unittest.TestCase):
                 memory.room = 2**40
         self.assertEqual((memory.made, memory.refused), (1, 1))
         self.assertEqual(memory.replays, 3)
+
+    def test_the_first_pass_that_is_not_recorded_is_reported(self) -> None:
+        memory = Rerun()
+        memory.room, memory.report = -1, mock.Mock()
+        graphs = Graphs(CPU, memory)
+        for key in 'ab':
+            for _ in range(4):
+                graphs.run(key, torch.zeros(1), torch.neg)
+        self.assertEqual(memory.refused, 2)
+        self.assertRegex(memory.report.call_args.args[0], r'stays slow for now: memory is scarce \(size a\)')
+        memory.report.assert_called_once()
 
     def test_what_cannot_be_recorded_runs_as_it_is(self) -> None:
         class Refusing(Rerun):

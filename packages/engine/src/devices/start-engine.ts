@@ -13,6 +13,6 @@ export interface EngineOptions extends Omit<EmbeddedOptions, 'device'> {
 export async function startEngine({ device, ...options }: EngineOptions): Promise<EmbeddedBackend> {
   if (!isTorchDevice(device)) return startEmbedded({ ...options, device });
   const { startTorch } = await import('../torch/start-torch.js');
-  const { files, precisions, recompute, signal } = options;
-  return startTorch({ device, files, precisions, recompute, signal });
+  const { files, precisions, recompute, signal, onProgress } = options;
+  return startTorch({ device, files, precisions, recompute, signal, onProgress });
 }

@@ -13,7 +13,7 @@ export interface EmbeddedOptions
   readonly files: Files;
   /** Ends the start of the engine. A started engine is not concerned. */
   readonly signal?: AbortSignal | undefined;
-  /** Receives messages about slow work at the start, such as compiling the kernels. */
+  /** Receives messages about slow work, such as compiling the kernels at the start. */
   readonly onProgress?: ((message: string) => void) | undefined;
 }
 

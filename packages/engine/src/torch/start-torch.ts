@@ -13,7 +13,8 @@ import { TorchProcess } from './torch-process.js';
 import { SIZES } from './torch-sizes.js';
 import { workerProgram } from './worker-program.js';
 
-export interface TorchOptions extends Pick<EmbeddedOptions, 'files' | 'precisions' | 'recompute' | 'signal'> {
+export interface TorchOptions
+  extends Pick<EmbeddedOptions, 'files' | 'precisions' | 'recompute' | 'signal' | 'onProgress'> {
   readonly device: TorchDevice;
 }
 
@@ -22,7 +23,7 @@ export interface TorchOptions extends Pick<EmbeddedOptions, 'files' | 'precision
  *   reason when it fires
  */
 export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend> {
-  const { device, files, precisions, recompute, signal } = options;
+  const { device, files, precisions, recompute, signal, onProgress } = options;
   if (precisions?.includes('int8'))
     throw new BackendError(
       'the engine on PyTorch computes in float32 and bfloat16: expected another precision than int8',
@@ -43,7 +44,8 @@ export async function startTorch(options: TorchOptions): Promise<EmbeddedBackend
     ],
   });
   const { kernels, isa, threads: used } = await ready(child, signal);
-  const thread = new EngineThread(linkTo(child), { kernels, isa, threads: used, notice: undefined, readsFiles: true });
+  const hardware = { kernels, isa, threads: used, notice: undefined, readsFiles: true };
+  const thread = new EngineThread(linkTo(child, onProgress), hardware);
   return new EmbeddedBackend(thread, files, {
     precisions: ['float32', 'bfloat16'],
     defaultPrecision: onProcessor ? 'float32' : 'bfloat16',

@@ -3,24 +3,29 @@ import type { FromWorker, NumberedRequest } from '../embedded/thread/engine-prot
 import { linkTo } from './torch-link.js';
 import { TorchProcess } from './torch-process.js';
 
-/** A worker in JavaScript that answers each frame's call, whose number is its order. */
+/** A worker in JavaScript that says that it is slow, and answers each frame's call, whose number is its order. */
 const ANSWERS = `
   let id = 0;
-  process.stdin.on('data', () => {
-    const text = Buffer.from(JSON.stringify({ type: 'answer', arrays: [], id: id++, value: { hash: 'of a base' } }));
+  const send = (header) => {
+    const text = Buffer.from(JSON.stringify({ arrays: [], ...header }));
     const head = Buffer.alloc(16);
     head.write('drms');
     head.writeUInt32LE(text.length, 4);
     process.stdout.write(Buffer.concat([head, text]));
+  };
+  process.stdin.on('data', () => {
+    send({ type: 'progress', message: 'slow for now' });
+    send({ type: 'answer', id: id++, value: { hash: 'of a base' } });
   });`;
 
 describe('the messages to the engine on PyTorch', () => {
   let child: TorchProcess;
   afterEach(() => child.end());
 
-  it('go on after requests that cannot be sent, which are refused', async () => {
+  it('go on after requests that cannot be sent, which are refused, and name what is slow', async () => {
     child = new TorchProcess({ python: process.execPath, program: ['-e', ANSWERS], options: [] });
-    const link = linkTo(child);
+    const notices: string[] = [];
+    const link = linkTo(child, (message) => void notices.push(message));
     const received: FromWorker[] = [];
     const answered = new Promise<void>((resolve) => {
       link.listen(
@@ -37,6 +42,7 @@ describe('the messages to the engine on PyTorch', () => {
     link.post({ type: 'call', id: 6, method: 'baseHash', args: [0] }, []);
     child.hold(true);
     await answered;
+    expect(notices).toEqual(['slow for now']);
     expect(received).toMatchObject([
       { type: 'refused', id: 4, error: { message: expect.stringContaining('BigInt') } },
       { type: 'refused', id: 5 },

@@ -7,7 +7,7 @@ import { TorchEngine } from './torch-engine.js';
 import { arrayIn, type TorchProcess } from './torch-process.js';
 
 /** Messages take effect one after another, as in the thread of the other engine. */
-export function linkTo(child: TorchProcess): EngineLink {
+export function linkTo(child: TorchProcess, onProgress: (message: string) => void = () => {}): EngineLink {
   const engine = new TorchEngine(child);
   let receive: (message: FromWorker) => void = () => {};
   let last: Promise<unknown> = Promise.resolve();
@@ -40,6 +40,7 @@ export function linkTo(child: TorchProcess): EngineLink {
       child.onDeath = died;
       if (child.dead !== undefined) died(child.dead);
       child.onFrame = (frame) => {
+        if (frame.header.type === 'progress') return onProgress(String(frame.header.message));
         if (frame.header.type !== 'generated') return receive(frame.header as unknown as FromWorker);
         let at = 0;
         const results = (frame.header.results as { readonly id: number; readonly length: number }[]).map(
