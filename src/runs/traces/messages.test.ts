@@ -36,6 +36,17 @@ const call = (input: unknown, output: unknown = told, attributes: Fields = {}, s
   },
 });
 
+it.each([{ tools: [{ name: 'other' }] }, { tools: ['other'] }, { functions: 'other' }])(
+  'reads the tools of a request of Langfuse, beside the metadata %j',
+  async (metadata) => {
+    const input = { messages: [question], tools: [price] };
+    const row = { traceId: 't', id: 'g', type: 'GENERATION', input, output: told, metadata };
+    expect((await imported(row)).demonstrations[0].tools).toEqual([price]);
+    const plain = (await imported({ ...row, input: [question], metadata: { functions: 'other' } })).demonstrations;
+    expect(plain[0].tools).toBeUndefined();
+  },
+);
+
 it('reads a prompt of one text that begins as a transcript does', async () => {
   const content = 'user: is this a name, or a role?';
   const [row] = (await imported(call(content))).demonstrations;

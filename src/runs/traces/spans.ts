@@ -233,16 +233,17 @@ function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
   if (trace === undefined || id === undefined || type === undefined) return undefined;
   const { model } = value;
   const metadata = jsonOf(value.metadata);
-  const offered = toolsIn(metadata); // of Opik; a program of Langfuse may have names there
   const parent = textField(value, 'parentObservationId') ?? textField(value, 'parentSpanId');
   const usage = [jsonOf(fieldOf(value, 'usageDetails')), value.usage].find(isObject) ?? {};
   const more = isObject(metadata) && isObject(metadata.attributes) ? attributesOf(metadata.attributes) : {};
   const contents = { input: jsonOf(value.input), output: value.output };
+  // Opik has tools there. A program of Langfuse may have what it likes there, and its tools in the request.
+  const offered = toolsIn(contents.input) === undefined ? listOf(toolsIn(metadata)) : [];
   return {
     ...{ trace, id, name: text(value.name) ?? '', parent },
     start: startText(fieldOf(value, 'startTime')),
     attributes: {
-      'gen_ai.tool.definitions': listOf(offered).every(isObject) ? offered : undefined,
+      'gen_ai.tool.definitions': offered.every(isObject) ? offered : undefined,
       ...more,
       'langfuse.observation.type': type,
       ...contentNames(type === 'GENERATION', contents),
