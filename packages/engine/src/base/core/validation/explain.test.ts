@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { RecipeError } from '../errors.js';
-import { parseAt, shown, suggestion } from './explain.js';
+import { faultsText, parseAt, shown, suggestion } from './explain.js';
 
 const schema = z.strictObject({
   steps: z.int().min(0).default(5),
@@ -86,6 +86,30 @@ describe('parseAt', () => {
       'steps: expected a number >= 0, got -1\n  rate: expected a number < 1, got 2',
     );
   });
+});
+
+it.each<readonly [string, z.ZodType, unknown]>([
+  ['expected a text of length <= 2, got "xxx"', z.string().max(2), 'xxx'],
+  ['expected a text of length 2, got "x"', z.string().length(2), 'x'],
+  ['expected a list of length 2, got ["x"]', z.array(z.string()).length(2), ['x']],
+  ['expected a set of size >= 2, got {}', z.set(z.string()).min(2), new Set()],
+  ['expected three letters, got "x"', z.string().min(3, 'expected three letters'), 'x'],
+  ['expected the letter x, got "y"', z.literal('x', 'expected the letter x'), 'y'],
+  ['expected a path, got 1', z.string('expected a path'), 1],
+  ['expected an object, got nothing', z.object({}), undefined],
+  [
+    'headers: expected a record, got "[secret]"',
+    z.object({ headers: z.record(z.string(), z.string()) }),
+    { headers: 'k' },
+  ],
+  [
+    'env.K: expected a string, got "[secret]"',
+    z.object({ env: z.record(z.string(), z.string()) }),
+    { env: { K: ['k'] } },
+  ],
+  ['a: expected a string, got {"env":"[secret]"}', z.object({ a: z.string() }), { a: { env: { K: 'k' } } }],
+])('the fault of options: %s', (message, schema, value) => {
+  expect(faultsText(schema, value)).toBe(message);
 });
 
 describe('suggestion', () => {

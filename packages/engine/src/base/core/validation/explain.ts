@@ -26,6 +26,9 @@ export function nearName(name: string, names: readonly string[]): string | undef
   return isNear ? nearest : undefined;
 }
 
+/** Fields with keys for servers. */
+const SECRET = new Set<PropertyKey>(['apiKey', 'headers', 'env']);
+
 /** A value as text for an error message, without keys for servers. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
@@ -43,7 +46,7 @@ function plain(value: unknown): string | undefined {
 
 function writtenValue(value: unknown): string {
   try {
-    return JSON.stringify(value, (key, part) => (key === 'apiKey' ? '[secret]' : (plain(part) ?? part))) ?? 'nothing';
+    return JSON.stringify(value, (key, part) => (SECRET.has(key) ? '[secret]' : (plain(part) ?? part))) ?? 'nothing';
   } catch {
     return 'an object that cannot be written'; // it contains itself, or one of its fields throws
   }
@@ -62,6 +65,7 @@ export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path
 /** All faults of options on one line, in the words of `parseAt`. Undefined if they fit. */
 export function faultsText(schema: z.ZodType, options: unknown): string | undefined {
   const issues = schema.safeParse(options).error?.issues;
+  if (issues && options === undefined) return 'expected an object, got nothing';
   return issues && issuesText(issues.map((issue) => explain(issue, schema, options)));
 }
 
@@ -89,11 +93,16 @@ interface Explanation {
   readonly message: string;
 }
 
+/** The beginnings of zod's own messages. A schema's author knows better what was expected. */
+const OF_ZOD = /^(?:Invalid|Too (?:small|big)|Unrecognized)/;
+
 /** The place and the words of one fault of `root`. */
 export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Explanation {
   const { path } = issue;
-  const got = valueAt(root, path);
+  const value = valueAt(root, path);
+  const got = value !== undefined && path.some((key) => SECRET.has(key)) ? '[secret]' : value;
   const say = (message: string): Explanation => ({ path, message });
+  if (issue.code !== 'custom' && !OF_ZOD.test(issue.message)) return say(`${issue.message}, got ${shown(got)}`);
   switch (issue.code) {
     case 'unrecognized_keys': {
       const key = issue.keys[0] ?? '';
@@ -104,9 +113,9 @@ export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknow
       return say(got === undefined ? `is required: ${expected}` : wrong(expected, got));
     }
     case 'too_small':
-      return say(wrong(bound(issue.origin, issue.inclusive === false ? '>' : '>=', issue.minimum), got));
+      return say(wrong(bound(issue, '>', issue.minimum), got));
     case 'too_big':
-      return say(wrong(bound(issue.origin, issue.inclusive === false ? '<' : '<=', issue.maximum), got));
+      return say(wrong(bound(issue, '<', issue.maximum), got));
     case 'invalid_value':
       return say(wrongChoice(issue.values.map(String), got));
     case 'invalid_union': {
@@ -119,9 +128,7 @@ export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknow
       return say(`${wrongChoice(choices, got)}${isExtensible ? ' A type of your own must stand in `use`' : ''}`);
     }
     case 'invalid_format':
-      if (issue.format !== 'regex' || !issue.message.startsWith('Invalid'))
-        // not zod's own words
-        return say(`${issue.message}, got ${shown(got)}`);
+      if (issue.format !== 'regex') return say(`${issue.message}, got ${shown(got)}`);
       return say(wrong('a name of letters, digits, - and _', got));
     default:
       return say(issue.message);
@@ -154,10 +161,20 @@ function article(type: string): string {
   return `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`;
 }
 
-function bound(origin: string, comparison: string, limit: number | bigint): string {
-  if (origin === 'string') return 'a text that is not empty';
-  if (origin === 'array') return `a list of length ${comparison} ${limit}`;
-  return `${origin === 'int' ? 'an integer' : 'a number'} ${comparison} ${limit}`;
+const BOUNDED: Readonly<Record<string, string>> = {
+  string: 'a text of length',
+  array: 'a list of length',
+  set: 'a set of size',
+  int: 'an integer',
+};
+
+function bound(
+  { origin, inclusive, exact }: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig,
+  sign: '<' | '>',
+  limit: number | bigint,
+): string {
+  if (origin === 'string' && sign === '>' && limit === 1) return 'a text that is not empty';
+  return `${BOUNDED[origin] ?? 'a number'} ${exact ? '' : `${sign}${inclusive === false ? '' : '='} `}${limit}`;
 }
 
 function valueAt(root: unknown, path: Path): unknown {
