@@ -172,9 +172,23 @@ describe('an address in stored data', () => {
   it.each([
     ['a control character', '\u0001http://evil.example'],
     ['a tab in the scheme', 'ht\ttp://evil.example'],
-    ['a share of another machine', '\\\\evil.example\\share\\model'],
   ])('is found behind %s', async (_, value) => {
     await expect(requireOwnSettings('theirs', [`model.path=${JSON.stringify(value)}`])).rejects.toThrow(RunError);
+  });
+
+  it('may be a share of another machine on Windows, and is a name or a formula elsewhere', async () => {
+    const { platform } = process;
+    const check = (text: string) => requireOwnSettings('theirs', [`model.path=${JSON.stringify(text)}`]);
+    try {
+      for (const text of ['\\\\evil.example\\share\\model', '\\\\evil.example', '//evil.example/share']) {
+        Object.defineProperty(process, 'platform', { value: 'win32' });
+        await expect(check(text), text).rejects.toThrow(RunError);
+        Object.defineProperty(process, 'platform', { value: 'linux' });
+        await check(text);
+      }
+    } finally {
+      Object.defineProperty(process, 'platform', { value: platform });
+    }
   });
 
   it('is used if the environment allows its server', async () => {
@@ -213,7 +227,8 @@ const places: Readonly<Record<string, () => Promise<unknown>>> = {
       '\\\\machine\\share\\recipe.mjs',
     ])
       await expect(requireOwnRecipe(bundle, source), source).rejects.toThrow(/came with the data/);
-    await requireOwnRecipe(bundle, 'math');
+    for (const own of ['math', '/dev/shm/recipe.mjs', '/process/recipe.mjs'])
+      await expect(requireOwnRecipe(bundle, own), own).resolves.toBeUndefined();
     return requireOwnRecipe(bundle, './recipe.mjs');
   },
   'ablation.json: recipe.source': () => ablation({ source: 'theirs.mjs' }),

@@ -130,8 +130,11 @@ function askedValues(overrides: readonly string[]): AskedValue[] {
 const isAddress = (text: string) =>
   (URL.canParse(text) && /^(?:https?|wss?|rediss?|s3|ftp):$/.test(new URL(text).protocol)) || isShare(text);
 
-/** A share of another machine, `\\machine\share`: Windows logs in there with the user's password hash. */
-const isShare = (path: string) => /^[\\/]{2}/.test(normalize(path));
+/**
+ * A share of another machine, `\\machine\share`: Windows logs in there with the user's password hash. Elsewhere such a
+ * text is a name or a formula.
+ */
+const isShare = (path: string) => process.platform === 'win32' && /^[\\/]{2}/.test(path);
 
 function leavesOf(value: unknown, path: readonly string[], most = 12): [readonly string[], string][] {
   if (typeof value === 'string') return [[path, value]];
@@ -241,7 +244,7 @@ export async function requireOwnAblation(
 export async function requireOwnRecipe(place: string, source: string): Promise<void> {
   if (shippedRecipes().includes(source)) return;
   // `/proc/self/cwd/recipe.ts` means a file of the working directory, as a relative path does.
-  const isFixed = isAbsolute(source) && !isShare(source) && !/^\/(?:proc|dev)\//.test(normalize(source));
+  const isFixed = isAbsolute(source) && !isShare(source) && !/^\/(?:proc|dev\/fd)\//.test(normalize(source));
   if (isFixed ? !(await isBelow(place, source)) : !isRecipeFile(source)) return;
   throw new RunError(
     `${place} names ${source} as its recipe, which would run a program that came with the data; if you have read ` +
