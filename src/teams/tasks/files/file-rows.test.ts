@@ -36,11 +36,11 @@ describe('a file that changes while it is read', () => {
 });
 
 describe('the columns of a CSV file', () => {
-  const rowsOf = async (content: string, name: string) => {
+  const rowsOf = async (content: string, name: string, delimiter?: string) => {
     const file = join(root, name);
     await writeFile(file, content);
     const rows: unknown[] = [];
-    for await (const { value } of fileRows(file)) rows.push(value);
+    for await (const { value } of fileRows(file, { delimiter })) rows.push(value);
     return rows;
   };
 
@@ -50,11 +50,14 @@ describe('the columns of a CSV file', () => {
     ['question,answer\n3 or 7,7\n', 'commas.tsv', '","'],
   ])('with another delimiter are refused by its name: %j', async (content, name, found) => {
     await expect(rowsOf(content, name)).rejects.toThrow(`${name}:1: expected `);
-    await expect(rowsOf(content, name)).rejects.toThrow(`between columns, found ${found}: set delimiter: ${found}`);
+    await expect(rowsOf(content, name)).rejects.toThrow(`found ${found}: save the file with `);
+    await expect(rowsOf(content, name)).rejects.toThrow(`set delimiter: ${found} for its tasks`);
   });
 
   it('may have it in a quoted name, and be one', async () => {
     expect(await rowsOf('"a;b"\nx\n', 'quoted.csv')).toEqual([{ 'a;b': 'x' }]);
     expect(await rowsOf('a\nx;y\n', 'one.csv')).toEqual([{ a: 'x;y' }]);
+    expect(await rowsOf('a; b\nx\n', 'chosen.csv', ',')).toEqual([{ 'a; b': 'x' }]);
+    expect(await rowsOf('a, b\nx, y\n', 'chosen.tsv', '\t')).toEqual([{ 'a, b': 'x, y' }]);
   });
 });

@@ -39,7 +39,7 @@ export function formatOf(file: string): FileFormat {
 export function fileRows(file: string, { format, delimiter, parse }: FileRowOptions = {}): AsyncGenerator<FileEntry> {
   switch (format ?? formatOf(file)) {
     case 'csv':
-      return csvRows(file, delimiter ?? (extname(file).toLowerCase() === '.tsv' ? '\t' : ','));
+      return csvRows(file, delimiter ?? undefined);
     case 'parquet':
       return parquetRows(file);
     case 'json':
@@ -115,13 +115,20 @@ async function beginOf(file: string): Promise<string> {
   return '';
 }
 
-/** @throws TaskError if the first line has another delimiter, such as the semicolon of Excel in many countries */
-function requireDelimiter(begin: string, delimiter: string, file: string): void {
+/**
+ * The delimiter if nobody has set it.
+ * @throws TaskError if the first line has another one, such as the semicolon of Excel in many countries
+ */
+function usualDelimiter(begin: string, file: string): string {
+  const delimiter = extname(file).toLowerCase() === '.tsv' ? '\t' : ',';
   const [line = ''] = begin.replaceAll(/"[^"]*"/g, '').split(/[\r\n]/, 1);
   const other = line.includes(delimiter) ? undefined : /[;,\t|]/.exec(line)?.[0];
-  if (other === undefined) return;
+  if (other === undefined) return delimiter;
   const [wanted, found] = [delimiter, other].map((text) => JSON.stringify(text));
-  throw new TaskError(`expected ${wanted} between columns, found ${found}: set delimiter: ${found}`, { file, line: 1 });
+  throw new TaskError(
+    `expected ${wanted} between columns, found ${found}: save the file with ${wanted}, or set delimiter: ${found} for its tasks (${wanted} if it has one column)`,
+    { file, line: 1 },
+  );
 }
 
 /**
@@ -129,7 +136,7 @@ function requireDelimiter(begin: string, delimiter: string, file: string): void 
  * Their keys are the names in the first line. All values are text.
  * @throws TaskError naming file and line
  */
-async function* csvRows(file: string, delimiter: string): AsyncGenerator<FileEntry> {
+async function* csvRows(file: string, chosen: string | undefined): AsyncGenerator<FileEntry> {
   const columns = (names: string[]) => {
     const seen = new Set<string>();
     const twice = names.find((name) => seen.size === seen.add(name).size);
@@ -137,9 +144,8 @@ async function* csvRows(file: string, delimiter: string): AsyncGenerator<FileEnt
     throw new TaskError(`expected a name for each column, found ${JSON.stringify(twice)} twice`, { file, line: 1 });
   };
   const begin = await beginOf(file);
-  requireDelimiter(begin, delimiter, file);
   const parser = parse({
-    delimiter,
+    delimiter: chosen ?? usualDelimiter(begin, file),
     columns,
     info: true,
     skip_empty_lines: true,
