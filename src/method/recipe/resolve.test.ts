@@ -343,6 +343,13 @@ describe('an error names the path', () => {
     expect(errorOf(() => resolve([], { training } as unknown as Partial<Input>))).toMatchObject({
       path: 'training.filter.keep',
     });
+    const parts: Record<string, unknown>[] = Array.from({ length: 40 }, () => ({}));
+    for (const part of parts) Object.assign(part, parts); // each holds all
+    Object.assign(parts[7] as object, { keep: () => true });
+    const path = errorOf(() =>
+      resolve([], { training: { steps: 1, filter: parts[0] } } as unknown as Partial<Input>),
+    ).path;
+    expect(path).toMatch(/^training\.filter\.(\d+\.)+keep$/);
   });
 
   it('says in words what the schema of a task source refuses', () => {

@@ -181,11 +181,12 @@ function plainPart(
   }
 }
 
-/** The path of the first function in plain data. Empty if none is above `depth`: data may hold itself. */
-function functionIn(value: unknown, depth = 8): string[] {
-  if (typeof value !== 'object' || value === null || depth === 0) return [];
+/** The path of the first function in plain data; empty if there is none. The data may hold itself. */
+function functionIn(value: unknown, seen = new Set<unknown>()): string[] {
+  if (typeof value !== 'object' || value === null || seen.has(value)) return [];
+  seen.add(value);
   for (const [key, inner] of Object.entries(value)) {
-    const below = functionIn(inner, depth - 1);
+    const below = functionIn(inner, seen);
     if (typeof inner === 'function' || below.length > 0) return [key, ...below];
   }
   return [];
