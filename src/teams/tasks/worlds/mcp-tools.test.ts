@@ -55,6 +55,33 @@ async function priceServer() {
   return `http://127.0.0.1:${port}/mcp`;
 }
 
+/** A server that keeps sessions, as servers of the protocol's earlier versions do. It may forget them. */
+async function keeper(status: number, text: string) {
+  const sessions = new Set<string>();
+  let begun = 0;
+  const server = await webServer(({ method, headers, body }, response) => {
+    const session = String(headers['mcp-session-id']);
+    const { id, method: asked, params } = method === 'POST' ? JSON.parse(body) : ({} as Record<string, undefined>);
+    const answer = (result: object, own = {}) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json', ...own })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    if (asked === 'initialize') {
+      sessions.add(`s${++begun}`);
+      const about = { protocolVersion: '2025-06-18', capabilities: { tools: {} } };
+      return answer({ ...about, serverInfo: { name: 'keeper', version: '1' } }, { 'mcp-session-id': `s${begun}` });
+    }
+    if (method === 'GET') return response.writeHead(405).end();
+    if (!sessions.has(session)) return response.writeHead(status).end(text);
+    if (method === 'DELETE') sessions.delete(session);
+    if (id === undefined) return response.writeHead(202).end();
+    if (asked === 'tools/list') return answer({ tools: [{ name: 'session', inputSchema: { type: 'object' } }] });
+    if (params?.name === 'busy') return response.writeHead(503).end('busy');
+    return answer({ content: [{ type: 'text', text: session }] });
+  });
+  return { url: `${server.url}/mcp`, sessions, forget: () => sessions.clear() };
+}
+
 /** A program that counts its calls, and ends when it is asked to. */
 function counter(name: string) {
   const path = join(root, `${name}.mjs`);
@@ -141,6 +168,39 @@ describe('tools of an MCP server at an address', () => {
     // Servers in Python often redirect /mcp to /mcp/.
     const { tools: listed } = await mcpTools(`${address}/moved`).open({ signal });
     expect(listed.map(({ name }) => name)).toEqual(['price', 'read']);
+  });
+
+  it.each([
+    [404, 'Session not found'],
+    [400, 'Bad Request: No valid session ID provided'],
+    [400, 'Server not initialized'],
+    [401, 'Unauthorized: Session not found'],
+  ])('begin a session for the next episode if the server answers %d %s, and end it there', async (status, text) => {
+    const { url, forget, sessions } = await keeper(status, text);
+    const tools = mcpTools(url, { idleMs: 0 });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const call = { name: 'session', arguments: '{}' };
+    const early = await tools.open(first);
+    expect(await early.call(call)).toBe('s1');
+    forget();
+    await expect(early.call(call)).rejects.toEqual(refusal('closed'));
+    expect(await (await tools.open(second)).call(call)).toBe('s2');
+    first.abort();
+    expect([...sessions]).toEqual(['s2']);
+    second.abort();
+    await eventually(() => expect([...sessions]).toEqual([]));
+  });
+
+  it('keep their session through an answer that does not speak of it', async () => {
+    const { url, sessions } = await keeper(404, 'unknown');
+    const controller = new AbortController();
+    const { call } = await mcpTools(url).open(controller);
+    await expect(call({ name: 'busy', arguments: '{}' })).rejects.toEqual(refusal('closed'));
+    const { call: later } = await mcpTools(url).open(controller);
+    expect(await later({ name: 'session', arguments: '{}' })).toBe('s2');
+    expect(await call({ name: 'session', arguments: '{}' })).toBe('s1');
+    expect([...sessions]).toEqual(['s1', 's2']);
+    controller.abort();
   });
 
   it('fail if nobody answers there', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ArgumentError,
   isObject,
@@ -10,7 +11,13 @@ import {
 import { byteText, excerpt, onAbort, unlessAborted } from '@drmas/engine/host';
 import type { Tool, ToolCall } from '@drmas/engine/nouns';
 import { soundFetch } from '@drmas/engine/platform';
-import type { CallToolResult, Client, Tool as McpTool, Transport } from '@modelcontextprotocol/client';
+import type {
+  CallToolResult,
+  Client,
+  Tool as McpTool,
+  StreamableHTTPClientTransport,
+  Transport,
+} from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { contentTexts } from './mcp-content.js';
 
@@ -81,6 +88,9 @@ const optionsSchema = z.strictObject({
 /** Pages and screens as text are far shorter. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
+/** How long a server may take to end a session. */
+const END_MS = 2000;
+
 /** The end of a program's standard error, for the message of a program that does not start. */
 const LONGEST_COMPLAINT = 1000;
 
@@ -90,6 +100,8 @@ interface Connection {
   /** Why the connection was ended from here; empty if it was not. */
   fault(): string;
   isOpen: boolean;
+  /** Ends the session on the server too, which would keep it and its state. */
+  close(): Promise<void>;
 }
 
 /**
@@ -138,7 +150,7 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
     try {
       const { Client } = await clientModule();
       const client = new Client({ name: 'drmas', version: '1' });
-      const connection = { client, isOpen: true, fault };
+      const connection = { client, isOpen: true, fault, close: () => end(connection) };
       client.onclose = () => {
         connection.isOpen = false;
       };
@@ -175,18 +187,28 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
     idle = setTimeout(() => {
       const ending = shared;
       shared = undefined;
-      void ending?.then(({ client }) => client.close()).catch(() => {});
+      void ending?.then((connection) => connection.close()).catch(() => {});
     }, idleMs);
   };
 
+  const end = async (connection: Pick<Connection, 'client' | 'isOpen'>) => {
+    connection.isOpen = false;
+    const { transport } = connection.client;
+    const ended = (transport as Partial<StreamableHTTPClientTransport> | undefined)?.terminateSession?.();
+    await Promise.race([ended?.catch(() => {}), sleep(END_MS, undefined, { ref: false })]);
+    await connection.client.close().catch(() => {}); // it gives up the request for the end
+  };
+
   const callOn =
-    ({ client, fault }: Connection, signal: AbortSignal) =>
+    (connection: Connection, signal: AbortSignal) =>
     async ({ name, arguments: text }: Pick<ToolCall, 'name' | 'arguments'>): Promise<string> => {
+      const { client, fault } = connection;
       const given = argumentsOf(name, text);
       try {
         const called = client.callTool({ name, arguments: given }, { timeout: timeoutMs, signal });
         return textOf(await unlessAborted(called, signal));
       } catch (error) {
+        if (isForgotten(connection, error)) void connection.close(); // the next episode opens another one
         signal.throwIfAborted();
         throw new ToolServerError(reasonFor(error), `${at}: ${name}: ${excerpt(fault() || reasonOf(error), 1000)}`);
       }
@@ -197,7 +219,7 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
       signal.throwIfAborted();
       if (isolated) {
         const connection = await connect();
-        const close = () => void connection.client.close().catch(() => {});
+        const close = () => void connection.close();
         if (signal.aborted) close();
         onAbort(signal, close);
         signal.throwIfAborted();
@@ -281,6 +303,14 @@ function textOf({ content, structuredContent, isError }: CallToolResult): string
   const text =
     texts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : texts.join('\n');
   return isError ? `error: ${text}` : text;
+}
+
+/** Whether the server does not know the connection's session any more: it has started again, or the time is over. */
+function isForgotten({ client }: Connection, error: unknown): boolean {
+  const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
+  if (client.transport?.sessionId === undefined || typeof status !== 'number') return false;
+  // Status 404 says so by itself. Servers also say so with 400, 401 or 503 and a text.
+  return status === 404 || (status >= 400 && /session|not initialized/i.test(messageOf(error)));
 }
 
 /** The reason of a failed call, by the client's code: a word for a broken connection, a number for a refusal. */
