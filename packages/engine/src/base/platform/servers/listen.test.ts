@@ -161,6 +161,14 @@ describe('deadlines', () => {
     await once(silent, 'close');
   });
 
+  it('keeps a connection after an answer longer than clients and proxies use it again, and not for ever', async () => {
+    const kept = await fetch((await served(() => new Response('here'))).url);
+    expect(Number(/timeout=(\d+)/.exec(kept.headers.get('keep-alive') ?? '')?.[1])).toBeGreaterThan(90);
+    const server = await served(() => new Response('here'), { idleMs: 50 });
+    const idle = connected(server, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n').resume();
+    await once(idle, 'close');
+  });
+
   it('ends an answer that its client does not read, and no answer that takes its time', async () => {
     const ended = resolvers();
     const endless = () =>

@@ -54,6 +54,7 @@ export async function listen({ app, guard, refuse }: GuardedApp, options: Listen
     overrideGlobalObjects: false,
     serverOptions: {
       headersTimeout: deadlines.headMs,
+      keepAliveTimeout: deadlines.idleMs,
       connectionsCheckingInterval: deadlines.checkMs,
       requestTimeout: 0, // `Connections` limits the time of bodies by their size
     },
@@ -98,6 +99,8 @@ export interface Deadlines {
   readonly bodyMsPerKilobyte: number;
   /** Time in which a client must take some of the answer that waits for it, or of a silent connection. */
   readonly readMs: number;
+  /** How long a connection stays open after an answer. */
+  readonly idleMs: number;
   readonly checkMs: number;
 }
 
@@ -107,6 +110,9 @@ const defaultDeadlines: Deadlines = {
   bodyMs: 30_000,
   bodyMsPerKilobyte: 60,
   readMs: 60_000,
+  // Longer than clients and proxies keep a connection that they use again (aiohttp: 15 s, AWS and nginx: 60 s, Go:
+  // 90 s), or they send a request just when it closes. Node's own 5 s is as long as that of OpenAI's Python client.
+  idleMs: 100_000,
   checkMs: 1000,
 };
 
