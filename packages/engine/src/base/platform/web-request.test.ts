@@ -166,6 +166,11 @@ it.each<[Record<string, string>, number | undefined]>([
   [{ 'retry-after': 'Sun, 22 Nov 2026 10:00:05 GMT' }, 5000],
   [{ 'retry-after': 'Sun, 22 Nov 2096 10:00:05 GMT' }, 120000],
   [{ 'retry-after': 'Sun, 22 Nov 1996 10:00:05 GMT' }, 1],
+  // The server's clock is an hour behind this machine's, or ahead.
+  [{ 'retry-after': 'Sun, 22 Nov 2026 09:00:05 GMT', date: 'Sun, 22 Nov 2026 09:00:00 GMT' }, 5000],
+  [{ 'retry-after': 'Sun, 22 Nov 2026 11:00:05 GMT', date: 'Sun, 22 Nov 2026 11:00:00 GMT' }, 5000],
+  [{ 'retry-after': 'Sun, 22 Nov 2026 10:00:05 GMT', date: 'today' }, 5000],
+  [{ 'retry-after': '2026-11-22T10:00:05Z' }, 5000],
   [{ 'retry-after': 'soon' }, undefined],
   [{ 'retry-after-ms': '20', 'retry-after': '7' }, 20],
   [{}, undefined],

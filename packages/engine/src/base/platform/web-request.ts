@@ -122,13 +122,14 @@ export const LONGEST_RETRY_AFTER_MS = 120_000;
 /**
  * The milliseconds that a server asks its clients to wait, at least 1 and at most the longest wait. Undefined if it
  * asks for no wait, or for one that cannot be read.
- * @param now The time in milliseconds since 1970, for a server that answers with a date
+ * @param now The time in milliseconds since 1970 if the answer has no date: the server's clock may differ from this one
  */
 export function retryAfterMs(headers: Headers, now = Date.now()): number | undefined {
   const text = headers.get('retry-after') ?? '';
-  const seconds = Number.parseFloat(text);
+  const seconds = /^\s*\d{4}-\d\d/.test(text) ? Number.NaN : Number.parseFloat(text); // some servers write ISO dates
   const asked = Number.parseFloat(headers.get('retry-after-ms') ?? '');
-  const later = Number.isNaN(seconds) ? Date.parse(text) - now : seconds * 1000;
+  const sent = Date.parse(headers.get('date') ?? '');
+  const later = Number.isNaN(seconds) ? Date.parse(text) - (Number.isNaN(sent) ? now : sent) : seconds * 1000;
   const wait = Number.isNaN(asked) ? later : asked;
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(1, wait), LONGEST_RETRY_AFTER_MS);
 }
