@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { connect, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { RandomStream } from '@drmas/engine/math';
 import { nodeHost, packageVersion } from '@drmas/engine/platform';
@@ -186,13 +187,18 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 
 const server = spawnSync('redis-server', ['--version']);
 
-/** A Redis of the test, with a queue's executor that plays nothing itself. */
-async function redisOfTest() {
-  const port = 17_000 + (process.pid % 1000);
+async function redisServer(port: number) {
   const child = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
   await new Promise<void>((resolve) => {
     child.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
   });
+  return child;
+}
+
+/** A Redis of the test, with a queue's executor that plays nothing itself. */
+async function redisOfTest() {
+  const port = 17_000 + (process.pid % 1000);
+  const child = await redisServer(port);
   const context = scriptedContext(
     team,
     scriptedSampler(() => '2'),
@@ -219,6 +225,15 @@ async function redisOfTest() {
 
 const step = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
 
+/** Plays episodes of a run as an honest worker does, without a turn. */
+const emptily =
+  (ask: Awaited<ReturnType<typeof registered>>['ask']) =>
+  async ({ id: job = '' }) => {
+    const { answer } = await ask('take', { job });
+    const { task, sample } = answer as Taken;
+    await ask('over', { job, episode: { task, sample, turns: [], score: { ...score, team: 0 } } });
+  };
+
 describe.skipIf(server.error !== undefined)('a Redis that drops values, or refuses commands', () => {
   it('loses no episode: its jobs wait in a list again', async () => {
     const { child, url, executor } = await redisOfTest();
@@ -230,12 +245,7 @@ describe.skipIf(server.error !== undefined)('a Redis that drops values, or refus
       const waiting = `bull:${queueOf('mine', run.run)}:wait`;
       while ((await client.llen(waiting)) < step.groupSize) await takesTime(20);
       await client.del(waiting);
-      const play = async (job = '') => {
-        const { answer } = await ask('take', { job });
-        const { task, sample } = answer as Taken;
-        await ask('over', { job, episode: { task, sample, turns: [], score: { ...score, team: 0 } } });
-      };
-      const worker = new Worker(queueOf('mine', run.run), ({ id }) => play(id), { connection: redisOptions(url) });
+      const worker = new Worker(queueOf('mine', run.run), emptily(ask), { connection: redisOptions(url) });
       worker.on('error', () => {});
       expect((await playing).flatMap(({ episodes }) => episodes)).toHaveLength(step.groupSize);
       await worker.close(true);
@@ -243,6 +253,38 @@ describe.skipIf(server.error !== undefined)('a Redis that drops values, or refus
     } finally {
       client.disconnect();
       child.kill('SIGKILL');
+    }
+  }, 30_000);
+
+  it('is left for the new primary after a failover, which refuses nobody', async () => {
+    const { child, url, executor } = await redisOfTest();
+    const port = Number(new URL(url).port);
+    const standby = await redisServer(port + 1000);
+    const old = new Redis(url);
+    let primary = port;
+    const address = createTcpServer((socket) => {
+      const onward = connect(primary, '127.0.0.1');
+      for (const each of [socket, onward]) each.on('error', () => {});
+      socket.pipe(onward).pipe(socket);
+    }).listen(port + 2000, '127.0.0.1');
+    const stable = `redis://127.0.0.1:${port + 2000}`;
+    try {
+      const opened = await executor(stable);
+      const { run, ask } = await registered('mine', old);
+      const options = { connection: redisOptions(stable), stalledInterval: 500 };
+      const worker = new Worker(queueOf('mine', run.run), emptily(ask), options);
+      worker.on('error', () => {});
+      await worker.waitUntilReady();
+      primary = port + 1000;
+      await old.replicaof('127.0.0.1', primary); // the connections to it stay
+      await expect(old.set('a', 'b')).rejects.toThrow('READONLY');
+      expect((await opened.playGroups(step)).flatMap(({ episodes }) => episodes)).toHaveLength(step.groupSize);
+      await worker.close(true);
+      await opened.close?.();
+    } finally {
+      old.disconnect();
+      for (const each of [child, standby]) each.kill('SIGKILL');
+      address.close();
     }
   }, 30_000);
 

@@ -31,6 +31,8 @@ export function redisOptions(url: string) {
     port: port === '' ? 6379 : Number(port),
     db: Number(pathname.slice(1) || 0),
     maxRetriesPerRequest: null as null, // commands wait until Redis is back
+    // After a failover this server is a replica: a new connection finds the new primary, and 2 sends the command again.
+    reconnectOnError: (error: Error) => (error.message.includes('READONLY') ? (2 as const) : false),
     ...(username === '' ? {} : { username }),
     ...(password ? { password } : {}),
     ...(protocol === 'rediss:' ? { tls: {} } : {}),
