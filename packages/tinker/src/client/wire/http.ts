@@ -23,6 +23,9 @@ export const defaultTiming: Timing = { request: 75, total: 1800, heartbeat: 10, 
 
 const LONGEST_BACK_OFF_MS = 15_000;
 
+/** Codes of a request that did not leave: no address was found, or no connection was made. It can be sent again. */
+const NOT_SENT = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT', 'ENOTFOUND', 'EAI_AGAIN']);
+
 /** The size limit of answers: log-probs of a batch are a few megabytes. */
 const LONGEST_ANSWER_BYTES = 64e6;
 
@@ -103,9 +106,11 @@ export class Http {
         const kind = error.reason === 'too-long' ? 'malformed' : 'refused';
         throw new TinkerError(kind, `${path}: ${error.message}`);
       }
-      const { code } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: string };
-      // The connection was refused, so the request did not arrive and can be sent again.
-      const kind = code === 'ECONNREFUSED' ? 'busy' : 'unreachable';
+      // Node's `fetch` gives no cause for a request that it cannot send, such as one with a key outside ASCII.
+      if (error instanceof TypeError && error.cause === undefined)
+        throw new TinkerError('refused', `${path}: the request cannot be sent: ${error.message}`);
+      const { code = '' } = (error instanceof Error ? (error.cause ?? {}) : {}) as { code?: string };
+      const kind = NOT_SENT.has(code) ? 'busy' : 'unreachable';
       throw new TinkerError(kind, `${path}: no answer from ${this.#root} (${reasonOf(error)})`);
     }
   }

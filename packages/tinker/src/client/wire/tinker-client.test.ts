@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { Secret } from '@drmas/engine/host';
+import { afterEach, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { stopwatch } from '../../../../../test/support/time-and-chance.js';
 import { webServer } from '../../../../../test/support/web-server.js';
@@ -16,5 +17,42 @@ it('asks a busy server again when the server wishes: a request, and a poll for i
   const client = new TinkerClient({ url: server.url, apiKey: undefined, timing });
   await client.finish('forward', {}, z.unknown());
   expect(seconds()).toBeGreaterThan(1.98);
+  client.close();
+});
+
+afterEach(() => void vi.unstubAllGlobals());
+
+it.each([
+  ['ECONNREFUSED', 'one'],
+  ['EAI_AGAIN', 'one'],
+  ['ENOTFOUND', 'one'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'one'],
+  ['ECONNRESET', 'unreachable'], // it may have arrived
+])('a request that must not run twice: after %s, %s', async (code, outcome) => {
+  const server = await webServer((_, response) => void response.end(JSON.stringify({ request_id: 'one' })));
+  const { fetch } = globalThis;
+  let failures = 1;
+  const failing: typeof fetch = async (...request) => {
+    if (failures-- > 0) throw new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) });
+    return fetch(...request);
+  };
+  vi.stubGlobal('fetch', failing);
+  const client = new TinkerClient({ url: server.url, apiKey: undefined, timing });
+  const submitted = client.submit('optim_step', {}, { repeatable: false });
+  expect(
+    await submitted.then(
+      ({ id }) => id,
+      ({ kind }) => kind,
+    ),
+  ).toBe(outcome);
+  expect(server.requests).toHaveLength(outcome === 'one' ? 1 : 0);
+  client.close();
+});
+
+it('refuses at once a key that no header can hold', async () => {
+  const { url, requests } = await webServer((_, response) => void response.end('{}'));
+  const client = new TinkerClient({ url, apiKey: new Secret('“sk-abcdefgh”'), timing: { ...timing, backOff: 30 } });
+  await expect(client.ask('forward', {}, z.unknown())).rejects.toThrow('forward: the request cannot be sent');
+  expect(requests).toEqual([]);
   client.close();
 });
