@@ -55,7 +55,7 @@ export async function runCommandLine(surroundings: CommandContext, words: readon
 
 /** The context with streams that escape control characters and hide the keys of the environment. */
 function guarded(context: CommandContext): CommandContext {
-  const secrets = KEY_VARIABLES.flatMap((name) => context.environment[name] ?? []).map((key) => new Secret(key.trim()));
+  const secrets = KEY_VARIABLES.flatMap((name) => context.environment[name] ?? []).map((key) => new Secret(key));
   const { stdout, stderr } = context;
   return { ...context, stdout: guardedStream(stdout, secrets), stderr: guardedStream(stderr, secrets) };
 }

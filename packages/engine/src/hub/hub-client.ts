@@ -34,7 +34,7 @@ export interface HubClient {
  */
 export function hubClient(id: ModelId, environment: NodeJS.ProcessEnv, signal: AbortSignal): HubClient {
   const { HF_ENDPOINT } = environment;
-  const token = new Secret(environment.HF_TOKEN?.trim() ?? '');
+  const token = new Secret(environment.HF_TOKEN ?? '');
   const hubUrl = (HF_ENDPOINT || DEFAULT_ENDPOINT).replace(/\/+$/, '');
   const isAddress = /^https?:\/\//.test(hubUrl) && URL.canParse(hubUrl);
   const { username, password } = isAddress ? new URL(hubUrl) : { username: '', password: '' };

@@ -28,6 +28,14 @@ describe('a secret', () => {
       );
   });
 
+  it('is masked without the newline of the file that it came from', () => {
+    for (const text of ['abc-12345\n', ' abc-12345', 'Bearer abc-12345\r\n']) {
+      const read = new Secret(text);
+      expect(read.reveal()).toBe(text.trim());
+      expect(read.mask('no abc-12345')).toBe('no [secret]');
+    }
+  });
+
   it('that is short stays in texts, where it may stand by chance', () => {
     expect(new Secret('data').mask('{"data": 1}')).toBe('{"data": 1}');
   });

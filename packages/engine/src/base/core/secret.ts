@@ -9,9 +9,11 @@ export class Secret {
   readonly #text: string;
   readonly #pattern: RegExp | undefined;
 
+  /** @param text White space around it, such as a file's last newline, is no part of it: headers drop it too. */
   constructor(text: string) {
-    this.#text = text;
-    const key = /^(?:Bearer|Basic) +(\S{8,})$/i.exec(text)?.[1] ?? text; // a server may repeat it without the scheme
+    this.#text = text.trim();
+    // A server may repeat it without the scheme.
+    const key = /^(?:Bearer|Basic) +(\S{8,})$/i.exec(this.#text)?.[1] ?? this.#text;
     this.#pattern = key.length < SHORTEST_MASKED ? undefined : anySpelling(key);
   }
 
