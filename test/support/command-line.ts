@@ -45,13 +45,10 @@ export async function drmas(words: readonly string[], typed: Typed = {}) {
 /** The standard input of a program in a pipe. */
 export const keyboardOf = (text: string): Keyboard => ({ input: Readable.from([text]), output: new PassThrough() });
 
-/** Finds a text of several words, such as a path with spaces, also where lines were folded. */
+/** Finds a text of several words, such as a path with spaces, also where lines were folded or a long word was cut. */
 export const foldedText = (text: string): RegExp =>
   new RegExp(
-    text
-      .split(' ')
-      .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-      .join('\\s+'),
+    [...text].map((char) => (char === ' ' ? '\\s+' : char.replace(/[.*+?^${}()|[\]\\]/, '\\$&'))).join('(?:\\n *)?'),
     'g',
   );
 

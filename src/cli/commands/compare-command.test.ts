@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { shellWord } from '@drmas/engine/host';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { drmas, plainRecipe } from '../../../test/support/command-line.js';
+import { drmas, foldedText, plainRecipe } from '../../../test/support/command-line.js';
 import { quickPlace } from '../../../test/support/quick-place.js';
 
 let root: string;
@@ -25,7 +25,7 @@ const steady = (out: string) =>
   out
     .replaceAll(/ \\\n +(?=\S)/g, ' ')
     .replaceAll(shellWord(run), 'DIRECTORY')
-    .replaceAll(run, 'DIRECTORY')
+    .replaceAll(foldedText(run), 'DIRECTORY')
     .replaceAll(/\n\w+ \d+\/3 reward .* left(?=\n)/g, '');
 const recordOf = async (name: string) => JSON.parse(await readFile(join(run, name, 'recipe.json'), 'utf8'));
 
