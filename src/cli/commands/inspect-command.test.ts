@@ -88,7 +88,8 @@ it('says of runs without training episodes that they have none yet, and of a fol
     join(run, 'episodes', 'step-000001.jsonl'),
     [1, 0].map((reward, sample) => JSON.stringify(episode('t', sample, reward))).join('\n'),
   );
-  expect(await drmas('inspect', study)).toMatchObject({ code: 0, out: expect.stringMatching(foldedText(run)) }); // the only one
+  const only = await drmas('inspect', study);
+  expect(only).toMatchObject({ code: 0, out: expect.stringMatching(foldedText(run)) });
   await mkdir(join(study, 'grpo-1'));
   await writeFile(join(study, 'grpo-1', 'recipe.json'), '{}');
   expect(await drmas('inspect', study)).toMatchObject({
