@@ -3,11 +3,13 @@
 import { readdirSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nodeFiles } from '@drmas/engine/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { serveTinker, type TinkerServer } from '../../../../test/support/serve-tinker.js';
 import { processorSeconds } from '../../../../test/support/time-and-chance.js';
 import { writeBaseModel } from '../../../../test/support/tinker-fake/base-model.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
+import { WeightsStore } from './weights-store.js';
 
 const root = temporaryRoot();
 let directory = '';
@@ -335,4 +337,13 @@ describe('a hostile client', () => {
     const other = await after.model(await after.session(), 4);
     expect(await after.ask('save_weights', { model_id: other, path: 'late' })).toEqual(full);
   });
+});
+
+it('lists no weights that are removed before their description is read', async () => {
+  const store = join(root, 'emptied');
+  const file = join(store, 'model', 'weights', 'gone', 'served.json');
+  await nodeFiles.makeDirectory(join(store, 'model', 'weights', 'gone'));
+  await nodeFiles.write(file, '{}');
+  const readText = () => nodeFiles.remove(file).then(() => nodeFiles.readText(file));
+  expect(await new WeightsStore({ ...nodeFiles, readText }, store, MEGABYTE).list('model')).toEqual([]);
 });

@@ -142,8 +142,10 @@ export class WeightsStore {
       throw refused(`expected a path like tinker://MODEL/weights/NAME, got '${path.slice(0, 200)}'`);
     const directory = join(this.#root, folderOf(model), purpose, name);
     const file = join(directory, DESCRIPTION);
-    if (!(await this.#files.exists(file))) throw unknownCheckpoint(path);
-    const saved = parseWith(description, await readJson(this.#files, file), file);
+    const read = await readJson(this.#files, file).catch(async (error: unknown) => {
+      throw (await this.#files.exists(file)) ? error : unknownCheckpoint(path);
+    });
+    const saved = parseWith(description, read, file);
     return { ...saved, directory, path, key: `${directory} ${saved.id ?? saved.time}` };
   }
 
