@@ -5,16 +5,16 @@
  * the report has what was done until then.
  */
 import { spawn } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { TorchDevice } from '@drmas/engine/host';
 import { findTorch, requireDevice } from '@drmas/engine/internal/torch/find-torch';
-import { runProgram } from './support/run-program.js';
+import { runProgram, UsageError } from './support/run-program.js';
 
 const usage = `npm run test:card -- [options]
 
-  --out FOLDER       the report card-report.md, and card.jsonl with the measurements (default: card)
+  --out FOLDER       new: the report card-report.md, and card.jsonl with the measurements (default: card)
   --seconds N        the most seconds of all parts together (default: 480)
   --shapes a,b       shapes of the bench (default: smollm2-135m,qwen2.5-0.5b,qwen2.5-1.5b,qwen3-4b)
   --only a,b         some of the parts: bench, math, contract, words
@@ -74,8 +74,12 @@ await runProgram(usage, async () => {
   requireDevice(torch, device);
   const out = resolve(values.out);
   await mkdir(out, { recursive: true });
+  // Runs begin anew, and measurements would be added to those of another time.
+  if ((await readdir(out)).length > 0) throw new UsageError(`${out} is not empty: name a new folder with --out`);
   const begun = performance.now();
-  const left = () => Number(values.seconds) - (performance.now() - begun) / 1000;
+  const most = Number(values.seconds);
+  if (!(most > 0)) throw new UsageError(`--seconds: expected a number above 0, found '${values.seconds}'`);
+  const left = () => most - (performance.now() - begun) / 1000;
   const train = (recipe: string, estimator: string, ...more: string[]): Part => ({
     title: `${recipe}, ${estimator}`,
     program: process.execPath,
@@ -127,7 +131,10 @@ await runProgram(usage, async () => {
     '',
     `PyTorch ${torch.torch}, ${card === undefined ? 'no card' : `${card.name}, ${(card.memory / 1e9).toFixed(0)} GB`}`,
   ];
-  for (const name of values.only.split(',')) {
+  const names = values.only.split(',');
+  const unknown = names.find((name) => parts[name] === undefined);
+  if (unknown !== undefined) throw new UsageError(`--only: there is no part '${unknown}'`);
+  for (const name of names) {
     for (const part of parts[name]?.(left()) ?? []) {
       const seconds = Math.max(20, part.share * left());
       console.log(`\n== ${part.title} (at most ${Math.round(seconds)} s)`);
