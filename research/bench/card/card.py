@@ -46,7 +46,7 @@ from drmas_torch.config import AdapterSettings, Config, size_of
 from drmas_torch.decoder import Decoder, Pieces, Ropes
 from drmas_torch.place import Place
 from drmas_torch.policy import Batch, Policy, Sample
-from drmas_torch.sampler import Request, Sampler
+from drmas_torch.sampler import Sampler
 from drmas_torch.trained import Trained, clipped_step
 from drmas_torch.tree import Tree, groups_of
 from drmas_torch.worker import place_of
@@ -321,10 +321,10 @@ def launch() -> None:
     note('launch', **found)
 
 
-def request(number: int, prompt: np.ndarray, most: int) -> Request:
+def request(number: int, prompt: np.ndarray, most: int) -> tuple[Any, np.ndarray, np.ndarray]:
     uniforms = np.random.default_rng(number).random(most).astype(np.float32)
     wanted: Any = {'id': number, 'temperature': 1.0, 'topP': 1.0, 'topK': 0, 'maxTokens': most, 'stopTokens': []}
-    return Request({**wanted, 'streamed': False}, prompt, uniforms)
+    return {**wanted, 'streamed': False}, prompt, uniforms
 
 
 def sampler_of(base: Decoder, place: Place, rows: int, adapters: int) -> Sampler:
@@ -356,7 +356,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
             for _ in range(ROUNDS if on_card else 1):
                 before = records(place)
                 for i, prompt in enumerate(fresh()):
-                    sampler.submit(request(i, prompt, written), i % adapters)
+                    sampler.submit(*request(i, prompt, written), i % adapters)
                 at = time.perf_counter()
                 sampler.step()
                 wait()
@@ -400,7 +400,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
             seconds: list[float] = []
             for _ in range(ROUNDS if on_card else 1):
                 for i, (most, prompt) in enumerate(zip(lengths, fresh() + fresh() + fresh(), strict=True)):
-                    sampler.submit(request(1000 + i, prompt, most), i % adapters)
+                    sampler.submit(*request(1000 + i, prompt, most), i % adapters)
                 at = time.perf_counter()
                 while sampler.busy:
                     sampler.step()
@@ -422,7 +422,7 @@ def decode(name: str, base: Decoder, place: Place) -> None:
                     sampler.step()
 
             for i, prompt in enumerate(fresh()):
-                sampler.submit(request(i, prompt, written), i % adapters)
+                sampler.submit(*request(i, prompt, written), i % adapters)
             some_ticks()
             profile(name, f'8 ticks of {rows} rows', some_ticks)
             sampler.cancel(set(range(rows)))
@@ -448,7 +448,7 @@ def kernels_of_tick(base: Decoder, place: Place, layers: int) -> int:
     ropes = Ropes(config, np.ones(config.head_dim // 2, np.float32), None, device)
     sampler = sampler_of(Decoder(config, base.tensors, ropes, base.dtype, base.pieces), place, 8, 2)
     for i in range(8):
-        sampler.submit(request(i, np.arange(9, dtype=np.int32), 4), i % 2)
+        sampler.submit(*request(i, np.arange(9, dtype=np.int32), 4), i % 2)
     sampler.step()
 
     def tick() -> None:
@@ -481,7 +481,7 @@ def publish(name: str, base: Decoder, place: Place) -> None:
     def once() -> None:
         sampler.unload(0)
         sampler.load(0, 1, policy.trained.tensors)
-        sampler.submit(request(1, prompt, 1), 0)
+        sampler.submit(*request(1, prompt, 1), 0)
         while sampler.busy:
             sampler.step()
 
@@ -566,10 +566,10 @@ def gap(name: str, base: Decoder, place: Place, lengths: Sequence[int] = (64,)) 
     for length in np.repeat(lengths, ROUNDS if on_card else 1):
         prompts = [random.integers(0, base.config.vocab_size, length).astype(np.int32) for _ in range(32)]
         for i, prompt in enumerate(prompts):
-            sampler.submit(request(i, prompt, 32), 0)
+            sampler.submit(*request(i, prompt, 32), 0)
         while sampler.busy:
             for result in sampler.step():
-                prompt = prompts[result.request.id]
+                prompt = prompts[result.id]
                 tokens = np.concatenate((prompt, result.tokens)).astype(np.int32)
                 mask = np.zeros(len(tokens), np.uint8)
                 mask[len(prompt) :] = 1

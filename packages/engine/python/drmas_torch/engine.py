@@ -17,7 +17,7 @@ from .frames import Arrays, Header, Inbox
 from .messages import DecoderJson, Optimizer, Part, Refusal, Samples, Shape, Step, Wanted
 from .place import Place
 from .policy import Batch, Critic, Policy, Sample
-from .sampler import Request, Running, Sampler
+from .sampler import Request, Sampler
 from .trained import NonFinite, OptimizerState, Trained, clipped_step
 
 Answer = tuple[Any, Arrays]
@@ -318,8 +318,7 @@ class Engine:
         wrong = prompt[(prompt < 0) | (prompt >= config.vocab_size)]
         if len(wrong):
             raise Refusal(f'token {wrong[0]} is outside the vocabulary of {config.vocab_size}', 'ArgumentError')
-        request = Request(one, prompt.copy(), uniforms.copy())
-        resident.samplers[version].submit(request, resident.key(version, agent))
+        resident.samplers[version].submit(one, prompt.copy(), uniforms.copy(), resident.key(version, agent))
 
     def cancel(self, ids: set[int]) -> None:
         for sampler in self._samplers():
@@ -336,7 +335,7 @@ class Engine:
     def tick(self) -> None:
         """One token for every running request of every policy. If a sampler fails, for want of memory, its requests are
         refused; the engine and its weights stay."""
-        ended: list[Running] = []
+        ended: list[Request] = []
         refused: list[Header] = []
         for sampler in self._samplers():
             try:
@@ -352,7 +351,7 @@ class Engine:
         if ended:
             results = [
                 {
-                    'id': one.request.id,
+                    'id': one.id,
                     'length': len(one.tokens),
                     'finishReason': one.finish_reason,
                     'policyVersion': one.version.number,

@@ -47,17 +47,6 @@ CACHE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Request:
-    wanted: Wanted
-    prompt: np.ndarray
-    uniforms: np.ndarray
-
-    @property
-    def id(self) -> int:
-        return self.wanted['id']
-
-
-@dataclass(frozen=True)
 class Version:
     """Published weights: the number of their adapter in the bank, -1 for the decoder's own weights, and their own
     number. Keys and values belong to an owner."""
@@ -67,9 +56,11 @@ class Version:
     owner: int
 
 
-@dataclass
-class Running:
-    request: Request
+@dataclass(eq=False)
+class Request:
+    wanted: Wanted
+    prompt: np.ndarray
+    uniforms: np.ndarray
     key: Hashable
     version: Version
     slot: int = -1
@@ -79,11 +70,15 @@ class Running:
     """None while it waits or runs."""
 
     @property
+    def id(self) -> int:
+        return self.wanted['id']
+
+    @property
     def known(self) -> np.ndarray:
-        return np.concatenate((self.request.prompt, np.array(self.tokens, np.int32)))
+        return np.concatenate((self.prompt, np.array(self.tokens, np.int32)))
 
 
-Late = tuple[list[tuple[Running, int]], Tensor, Tensor, torch.cuda.Event]
+Late = tuple[list[tuple[Request, int]], Tensor, Tensor, torch.cuda.Event]
 """What a tick has drawn for these requests in their slots, on its way from the card."""
 
 
@@ -104,8 +99,8 @@ class Sampler:
         """The numbers in the bank that no version has."""
         self._versions: dict[Hashable, Version] = {}
         self._owners = 0
-        self._waiting: list[Running] = []
-        self._running: list[Running] = []
+        self._waiting: list[Request] = []
+        self._running: list[Request] = []
         self._on_card = place.device.type == 'cuda'
         self._graphs = Graphs(place.device, place.memory)
         self._triangle = triangle_for(decoder.config.vocab_size, place.device)
@@ -152,12 +147,12 @@ class Sampler:
 
     # Requests
 
-    def submit(self, request: Request, key: Hashable) -> None:
-        self._waiting.append(Running(request, key, self._versions[key]))
+    def submit(self, wanted: Wanted, prompt: np.ndarray, uniforms: np.ndarray, key: Hashable) -> None:
+        self._waiting.append(Request(wanted, prompt, uniforms, key, self._versions[key]))
 
     def cancel(self, ids: set[int]) -> None:
-        self._waiting = [one for one in self._waiting if one.request.id not in ids]
-        for one in [one for one in self._running if one.request.id in ids]:
+        self._waiting = [one for one in self._waiting if one.id not in ids]
+        for one in [one for one in self._running if one.id in ids]:
             self._end(one, 'cancelled')
 
     @property
@@ -173,11 +168,11 @@ class Sampler:
     def clear(self) -> list[int]:
         """After a tick that failed: forgets all requests. Returns their numbers."""
         self.pause()
-        ids = [one.request.id for one in self._waiting]
+        ids = [one.id for one in self._waiting]
         self._waiting = []
         return ids
 
-    def _end(self, one: Running, reason: str) -> None:
+    def _end(self, one: Request, reason: str) -> None:
         one.finish_reason = reason
         self._slots.release(one.slot)
         self._running.remove(one)
@@ -188,7 +183,7 @@ class Sampler:
     # A tick
 
     @torch.no_grad()
-    def step(self) -> list[Running]:
+    def step(self) -> list[Request]:
         """One token for every running request. Returns those that have come to their end."""
         self._admit()
         late, self._late = self._late, None
@@ -209,23 +204,23 @@ class Sampler:
         event.synchronize()
         return self._take(running, tokens, logprobs)
 
-    def _take(self, running: list[tuple[Running, int]], tokens: Tensor, logprobs: Tensor) -> list[Running]:
+    def _take(self, running: list[tuple[Request, int]], tokens: Tensor, logprobs: Tensor) -> list[Request]:
         """Gives each request the token that its slot has drawn. Returns those that end."""
         drawn, scores = tokens.tolist(), logprobs.tolist()
         ended = []
         for one, slot in running:
             if one.finish_reason is not None:
                 continue
-            request, token = one.request, drawn[slot]
-            last = one.tokens[-1] if one.tokens else int(request.prompt[-1])
-            at = len(request.prompt) + len(one.tokens) - 1
+            token = drawn[slot]
+            last = one.tokens[-1] if one.tokens else int(one.prompt[-1])
+            at = len(one.prompt) + len(one.tokens) - 1
             self._slots.tokens[one.slot, at], self._slots.length[one.slot] = last, at + 1
             one.tokens.append(token)
             one.logprobs.append(scores[slot])
-            if request.wanted['streamed']:
-                self.on_token(request.id, token)
-            stopped = token in request.wanted['stopTokens']
-            if stopped or len(request.prompt) + len(one.tokens) >= self._positions(request):
+            if one.wanted['streamed']:
+                self.on_token(one.id, token)
+            stopped = token in one.wanted['stopTokens']
+            if stopped or len(one.prompt) + len(one.tokens) >= self._positions(one):
                 self._end(one, 'stop' if stopped else 'length')
                 ended.append(one)
         return ended
@@ -240,7 +235,7 @@ class Sampler:
             return
         self._waited = 0
         self._fit()
-        admitted: list[Running] = []
+        admitted: list[Request] = []
         begun: dict[int, int] = {}
         """Of each slot that is taken for this pass, how many tokens were there."""
         copied: dict[int, int] = {}
@@ -248,7 +243,7 @@ class Sampler:
         rows = 0
         while self._waiting:
             one = self._waiting[0]
-            if self._positions(one.request) > self._cache.capacity:
+            if self._positions(one) > self._cache.capacity:
                 break
             taken = self._slots.take(one.known, one.version.owner)
             if taken is None:
@@ -268,7 +263,7 @@ class Sampler:
             admitted.append(one)
         self._begin(admitted, begun, copied)
 
-    def _begin(self, admitted: list[Running], begun: dict[int, int], copied: dict[int, int]) -> None:
+    def _begin(self, admitted: list[Request], begun: dict[int, int], copied: dict[int, int]) -> None:
         """One pass for these prompts."""
         if not admitted:
             return
@@ -283,7 +278,7 @@ class Sampler:
     def _fit(self) -> None:
         """Makes the cache large enough for all that waits, if there is memory for it."""
         cache = self._cache
-        longest = max(self._positions(one.request) for one in self._waiting)
+        longest = max(self._positions(one) for one in self._waiting)
         wanted = min(self.most_slots, len(self._running) + len(self._waiting))
         if self.place.memory is None:
             capacity, count = padded(longest, KEYS), padded(wanted, ROWS)
@@ -311,8 +306,8 @@ class Sampler:
         self._uniforms = F.pad(self._uniforms, (0, capacity - width, 0, count - n))
         self._state = {name: F.pad(self._state[name], (0, count - n), value=value) for name, value in UNUSED.items()}
 
-    def _write_state(self, admitted: list[Running]) -> None:
-        known, wanted = [one.known for one in admitted], [one.request.wanted for one in admitted]
+    def _write_state(self, admitted: list[Request]) -> None:
+        known, wanted = [one.known for one in admitted], [one.wanted for one in admitted]
         slots = sent(torch.tensor([one.slot for one in admitted]), self.place.device)
         values = {
             'token': [int(tokens[-1]) for tokens in known],
@@ -327,15 +322,15 @@ class Sampler:
             self._state[name][slots] = sent(numbers, self.place.device)
         uniforms = np.zeros((len(admitted), self._uniforms.shape[1]), np.float32)
         for row, one in zip(uniforms, admitted, strict=True):
-            place = row[len(one.request.prompt) - 1 :]
-            place[: len(one.request.uniforms)] = one.request.uniforms[: len(place)]
+            place = row[len(one.prompt) - 1 :]
+            place[: len(one.uniforms)] = one.uniforms[: len(place)]
         self._uniforms[slots] = sent(torch.from_numpy(uniforms), self.place.device)
 
-    def _prefill(self, admitted: list[Running], begun: dict[int, int]) -> None:
+    def _prefill(self, admitted: list[Request], begun: dict[int, int]) -> None:
         """The keys and values of prompts, as one tree for all that have the same version and the same cached tokens."""
         if not admitted:
             return
-        groups: dict[tuple[Hashable, bytes], list[Running]] = {}
+        groups: dict[tuple[Hashable, bytes], list[Request]] = {}
         for one in admitted:
             groups.setdefault((one.key, one.known[: begun[one.slot]].tobytes()), []).append(one)
         trees, slots, adapters = [], [], []
@@ -384,8 +379,8 @@ class Sampler:
         cache = self._cache
         highest = max(one.slot for one in self._running) + 1
         # A token that is read late has not been counted yet.
-        longest = max(len(one.request.prompt) + len(one.tokens) for one in self._running) + self._on_card
-        filtered = any(one.request.wanted['topK'] > 0 or one.request.wanted['topP'] < 1 for one in self._running)
+        longest = max(len(one.prompt) + len(one.tokens) for one in self._running) + self._on_card
+        filtered = any(one.wanted['topK'] > 0 or one.wanted['topP'] < 1 for one in self._running)
         recorded = self.place.memory is not None
         count = min(cache.slots, doubled(highest, ROWS) if recorded else padded(highest, ROWS))
         length = min(cache.capacity, doubled(longest, GRAPH_KEYS) if recorded else padded(longest, KEYS))

@@ -38,7 +38,7 @@ from drmas_torch.head import TokenScores
 from drmas_torch.messages import Refusal
 from drmas_torch.place import Packed, Place
 from drmas_torch.policy import Batch, Policy, Sample
-from drmas_torch.sampler import Request, Sampler
+from drmas_torch.sampler import Sampler
 from drmas_torch.trained import NonFinite, Trained, clipped_step, norm_of
 from drmas_torch.tree import Tree, groups_of
 from drmas_torch.worker import sender, take
@@ -123,7 +123,7 @@ def samples(seed: int, most: int = 20) -> list[Sample]:
     return found
 
 
-def request(number: int, prompt: np.ndarray, **changes: object) -> Request:
+def request(number: int, prompt: np.ndarray, **changes: object) -> tuple[Any, np.ndarray, np.ndarray]:
     uniforms = np.random.default_rng(number).random(12).astype(np.float32)
     wanted: Any = {
         'id': number,
@@ -134,7 +134,7 @@ def request(number: int, prompt: np.ndarray, **changes: object) -> Request:
         'stopTokens': [],
         **changes,
     }
-    return Request({**wanted, 'streamed': False}, prompt, uniforms)
+    return {**wanted, 'streamed': False}, prompt, uniforms
 
 
 def slopes(batch: Batch, logprobs: np.ndarray, entropies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -296,10 +296,10 @@ class Sampling(unittest.TestCase):
             waiting = list(range(8))
             while waiting or sampler.busy:
                 for i in waiting[: waves[turn % len(waves)]]:
-                    sampler.submit(request(100 * turn + i, prompts[i], **changes), 1 + i % 2)
+                    sampler.submit(*request(100 * turn + i, prompts[i], **changes), 1 + i % 2)
                 del waiting[: waves[turn % len(waves)]]
                 for result in sampler.step():
-                    found[result.request.id] = result.tokens, result.logprobs
+                    found[result.id] = result.tokens, result.logprobs
             for i in range(8):
                 more = np.array([*found[100 * turn + i][0], 7, 8], np.int32)
                 prompts[i] = np.concatenate((prompts[i], more))
@@ -337,10 +337,10 @@ class Sampling(unittest.TestCase):
                         prompt = np.arange(30, dtype=np.int32) * (i + 1) % 300
                         some = np.concatenate((prompt, found[i][0])) if turn else prompt
                         most = 12 if i >= many - 2 else 2 + i % 3
-                        sampler.submit(request(100 * turn + i, some.astype(np.int32), maxTokens=most), 1)
+                        sampler.submit(*request(100 * turn + i, some.astype(np.int32), maxTokens=most), 1)
                     while sampler.busy:
                         for one in sampler.step():
-                            found[one.request.id] = one.tokens, one.logprobs
+                            found[one.id] = one.tokens, one.logprobs
             return found, widths
 
         wanted = answers(64, False, 40)[0]
@@ -367,10 +367,10 @@ class Sampling(unittest.TestCase):
 
         def answers(by: Sampler, some: list[tuple[int, np.ndarray]]) -> dict[int, tuple[list[int], list[float]]]:
             for number, prompt in some:
-                by.submit(request(number, prompt, maxTokens=4), 1 + number % 2)
+                by.submit(*request(number, prompt, maxTokens=4), 1 + number % 2)
             found = {}
             while by.busy:
-                found.update({one.request.id: (one.tokens, one.logprobs) for one in by.step()})
+                found.update({one.id: (one.tokens, one.logprobs) for one in by.step()})
             return found
 
         def copy(self: Cache, *given: torch.Tensor) -> None:
@@ -453,10 +453,10 @@ class Sampling(unittest.TestCase):
                 sampler.load(number, 0, policy.trained.tensors)
             for number in numbers:
                 for i in range(8):
-                    sampler.submit(request(i, np.arange(40 // number, dtype=np.int32) + i), number)
+                    sampler.submit(*request(i, np.arange(40 // number, dtype=np.int32) + i), number)
                 answers = {}
                 while sampler.busy:
-                    answers.update({one.request.id: (one.tokens, one.logprobs) for one in sampler.step()})
+                    answers.update({one.id: (one.tokens, one.logprobs) for one in sampler.step()})
                 if number == 1:
                     self.assertTrue(all(math.isnan(logprobs[-1]) for _, logprobs in answers.values()))
             found.append(answers)
@@ -471,10 +471,10 @@ class Sampling(unittest.TestCase):
                 policy.trained.flat.mul_(factor)
                 sampler.load(number, 0, policy.trained.tensors)
             for i in range(8):
-                sampler.submit(request(i, np.arange(20, dtype=np.int32) + i), 1 + i % 2)
+                sampler.submit(*request(i, np.arange(20, dtype=np.int32) + i), 1 + i % 2)
             spoilt = {}
             while sampler.busy:
-                spoilt.update({one.request.id: math.isnan(one.logprobs[-1]) for one in sampler.step()})
+                spoilt.update({one.id: math.isnan(one.logprobs[-1]) for one in sampler.step()})
             self.assertEqual(spoilt, {i: i % 2 == 0 for i in range(8)})
 
     def test_a_slot_that_nobody_uses_spoils_no_request(self) -> None:
@@ -488,12 +488,12 @@ class Sampling(unittest.TestCase):
                 sampler.load(number, 0, policy.trained.tensors)
                 if number != 1:
                     for i in range(8):
-                        sampler.submit(request(i, np.arange(40 - number, dtype=np.int32) + i), number)
+                        sampler.submit(*request(i, np.arange(40 - number, dtype=np.int32) + i), number)
                 else:
-                    sampler.submit(request(9, np.arange(3, dtype=np.int32)), number)
+                    sampler.submit(*request(9, np.arange(3, dtype=np.int32)), number)
                 answers = {}
                 while sampler.busy:
-                    answers.update({one.request.id: (one.tokens, one.logprobs) for one in sampler.step()})
+                    answers.update({one.id: (one.tokens, one.logprobs) for one in sampler.step()})
                 sampler.unload(number)
             found.append(answers)
         self.assertEqual(found[0], found[1])
@@ -505,7 +505,7 @@ class Sampling(unittest.TestCase):
         sampler.load(0, 0, None)
 
         def answer(number: int, prompt: np.ndarray, most: int) -> tuple[list[int], list[float]]:
-            sampler.submit(request(number, prompt, maxTokens=most), 0)
+            sampler.submit(*request(number, prompt, maxTokens=most), 0)
             found = []
             while sampler.busy:
                 found += sampler.step()
@@ -761,7 +761,7 @@ class Calls(unittest.TestCase):
     def answered(self, engine: Engine) -> dict[str, Any]:
         """Three requests, and by the type of its frame what the engine sends."""
         prompt, uniforms = np.arange(20, dtype=np.int32), np.linspace(0, 0.9, 5, dtype=np.float32)
-        wanted = {**request(0, prompt).wanted, 'maxTokens': 5, 'promptLength': 20, 'uniformsLength': 5}
+        wanted = {**request(0, prompt)[0], 'maxTokens': 5, 'promptLength': 20, 'uniformsLength': 5}
         requests: Any = [{**wanted, 'id': id, 'policy': 1 + id % 2} for id in range(3)]
         engine.generate(requests, {'prompts': np.tile(prompt, 3), 'uniforms': np.tile(uniforms, 3)})
         send: Any = engine.send
@@ -839,7 +839,7 @@ class Calls(unittest.TestCase):
             length, prompt = 9, np.arange(20, dtype=np.int32)
             samples = {'lengths': np.array([length]), 'tokens': prompt[:length], 'mask': np.arange(length) // 5}
             requests: Any = [
-                {**request(id, prompt).wanted, 'policy': policy, 'agent': 'b', 'streamed': id == 0, 'maxTokens': 5}
+                {**request(id, prompt)[0], 'policy': policy, 'agent': 'b', 'streamed': id == 0, 'maxTokens': 5}
                 for id, policy in enumerate((1, 2, 3, 1))
             ]
             for one in requests:

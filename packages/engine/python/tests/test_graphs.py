@@ -263,7 +263,7 @@ class Compiled(unittest.TestCase):
         memory.restored = lambda: list(sampler._state.values())
         sampler.load(0, 0, None)
         for turn in range(3):
-            sampler.submit(request(1, np.arange(20, dtype=np.int32) + turn), 0)
+            sampler.submit(*request(1, np.arange(20, dtype=np.int32) + turn), 0)
             while sampler.busy:
                 sampler.step()
         self.assertGreater(counter.frame_count, 5)
@@ -523,7 +523,7 @@ class Recorded(unittest.TestCase):
             taken = 256 * cache.bytes_of_position
             free = mock.patch.object(memory, 'free', lambda total=total, taken=taken: (total - cache.slots) * taken)
             for i in range(40):
-                sampler.submit(request(100 * total + i, np.arange(20, dtype=np.int32)), 0)
+                sampler.submit(*request(100 * total + i, np.arange(20, dtype=np.int32)), 0)
             ended = 0
             with free:
                 while sampler.busy:
@@ -543,9 +543,9 @@ class Recorded(unittest.TestCase):
                 for i in range(6):
                     prompt = random.integers(0, 300, 20 + i).astype(np.int32)
                     more = {'topP': 0.7} if turn == 4 else {}
-                    sampler.submit(request(10 * turn + i, prompt, **more), 1 + i % 2)
+                    sampler.submit(*request(10 * turn + i, prompt, **more), 1 + i % 2)
                 while sampler.busy:
-                    found.update({one.request.id: (one.tokens, one.logprobs) for one in sampler.step()})
+                    found.update({one.id: (one.tokens, one.logprobs) for one in sampler.step()})
             return found
 
         memory = Unmeasured()
