@@ -16,7 +16,7 @@ const request = {
 it.each([
   ['stop', 'stop'],
   ['length', 'length'],
-  ['content-filter', 'stop'],
+  ['content-filter', 'a content filter ended the answer of mock-provider/mock-model-id'],
   ['error', 'mock-provider/mock-model-id ended its answer by an error'],
 ] as const)('an answer of a model that ended by %s is %s', async (unified, expected) => {
   const answer = { content: [{ type: 'text' as const, text: '' }], finishReason: { unified, raw: unified }, usage };

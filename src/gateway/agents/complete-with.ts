@@ -72,7 +72,7 @@ function promptMessage({ role, content, reasoning, toolCalls = [], toolCallId = 
 
 /**
  * @throws EndpointError for an answer of another interface: every later answer has that form too; Error for an answer
- *   that ended by an error
+ *   that an error or a content filter ended
  */
 function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }: AnyLanguageModel): TextReply {
   if (!Array.isArray(content))
@@ -93,6 +93,7 @@ function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }
     }));
   const finish = isObject(finishReason) ? finishReason.unified : finishReason;
   if (finish === 'error') throw new Error(`${provider}/${modelId} ended its answer by an error`);
+  if (finish === 'content-filter') throw new Error(`a content filter ended the answer of ${provider}/${modelId}`);
   const { inputTokens, outputTokens } = isObject(usage) ? usage : {};
   const [promptTokens, responseTokens] = [countOf(inputTokens), countOf(outputTokens)];
   return {

@@ -134,14 +134,19 @@ describe('an endpoint', () => {
   });
 
   it('says what was cut short, and nothing where it said nothing', async () => {
-    const choice = (content: string | null, finish_reason: string) => [{ message: { content }, finish_reason }];
+    const choice = (message: object, finish_reason: string) => [{ message, finish_reason }];
     const cut = ['length', 'model_length', 'MAX_TOKENS'];
-    const answers = [...cut.map((reason) => choice('a lo', reason)), choice(null, 'content_filter')];
+    const answers = [
+      ...cut.map((reason) => choice({ content: 'a lo' }, reason)),
+      choice({ content: null }, 'stop'),
+      choice({ content: null, refusal: 'I will not.' }, 'stop'),
+    ];
     const { url } = await chatServer((_, response, index) => json(response, { choices: answers[index] }));
     const endpoint = open(url);
     for (const _ of cut)
       expect(await endpoint.complete(request, never)).toEqual({ text: 'a lo', finishReason: 'length' });
     expect(await endpoint.complete(request, never)).toEqual({ text: '', finishReason: 'stop' });
+    expect(await endpoint.complete(request, never)).toEqual({ text: 'I will not.', finishReason: 'stop' });
   });
 });
 
@@ -172,6 +177,8 @@ describe('an endpoint that fails', () => {
     ['a text', { error: 'Unexpected endpoint' }, '502 "Unexpected endpoint"', 2],
     ['an answer with an error', ended({ error: { message: 'gone', code: 503 } }), '503 gone', 2],
     ['an answer that ended by one', ended({}), '502 "the model ended its answer by an error"', 2],
+    ['an aborted one', ended({ finish_reason: 'abort' }), '502 "the server aborted the answer"', 2],
+    ['a filtered one', ended({ finish_reason: 'content_filter' }), '422 "a content filter ended the answer"', 1],
   ])('with status 200 is refused with its reason: %s', async (_, body, message, count) => {
     const { requests, url } = await chatServer((_, response) => json(response, body));
     await expect(open(url, { retries: 1 }).complete(request, never)).rejects.toThrow(`${url}: ${message}`);

@@ -4,7 +4,17 @@ import { APIError, OpenAI } from 'openai';
 import { z } from 'zod';
 import { temperatureOf } from '../backends/agent-reply.js';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
-import { AnswerError, exactJson, given, isObject, issuesText, jsonObject, reasonOf, shown } from '../errors.js';
+import {
+  AnswerError,
+  exactJson,
+  given,
+  isObject,
+  issuesText,
+  jsonObject,
+  ownValue,
+  reasonOf,
+  shown,
+} from '../errors.js';
 import { excerpt, Secret, waitMs } from '../host.js';
 import { argumentsText, type Message } from '../nouns.js';
 import { retryAfterMs, webRequest } from '../platform.js';
@@ -125,17 +135,25 @@ function guarded(secret: Secret): typeof fetch {
   };
 }
 
+/** Reasons for the end of an answer that are not the model's own. The answer counts as an error of this status. */
+const BROKEN_ENDS: Readonly<Record<string, { readonly status: number; readonly why: string }>> = {
+  error: { status: 502, why: 'the model ended its answer by an error' },
+  abort: { status: 502, why: 'the server aborted the answer' }, // vLLM and SGLang
+  insufficient_system_resource: { status: 503, why: 'the server lacked resources to end the answer' }, // DeepSeek
+  content_filter: { status: 422, why: 'a content filter ended the answer' },
+};
+
 /** The error of a reply with status 200: servers send it if their upstream failed when the status was sent already. */
 function failureIn(text: string): { readonly status: number; readonly error: object } | undefined {
   const body = jsonObject(text);
   const first: unknown = Array.isArray(body?.choices) ? body.choices[0] : undefined;
   const choice = isObject(first) ? first : {};
-  const isEnded = choice.finish_reason === 'error';
-  const given = body?.error || choice.error || (isEnded && 'the model ended its answer by an error');
+  const broken = ownValue(BROKEN_ENDS, String(choice.finish_reason));
+  const given = body?.error || choice.error || broken?.why;
   if (!given) return undefined;
   const error = isObject(given) ? given : { message: exactJson(given) };
   const code = Number(error.code);
-  return { status: Number.isInteger(code) && code >= 400 && code <= 599 ? code : 502, error };
+  return { status: Number.isInteger(code) && code >= 400 && code <= 599 ? code : (broken?.status ?? 502), error };
 }
 
 /** Ends at a limit: `length`, Mistral's `model_length` and others' `max_tokens`. */
