@@ -138,6 +138,15 @@ describe('a parser', () => {
     expect(outcome).toBeUndefined();
   });
 
+  it.each([
+    [Number, '  ', false],
+    [Number, '0', true],
+    [BigInt, '', false],
+    [(text: string) => text.length, '', true],
+  ])('that is %s reads %j as a value: %s', async (parse, text, valid) => {
+    expect((await parsedBy(parse, text)).turns).toMatchObject([{ valid }]);
+  });
+
   const wordless = { value: 7, penalised: 'no' };
   it.each([
     ['a number', () => 7, true, 7],

@@ -72,7 +72,11 @@ const wholeText: Parser<string> = (text) => text;
 /** Whether an agent has a parser of the team, which decides whether its texts are valid. */
 export const judgesTexts = ({ parse }: Pick<Agent, 'parse'>): boolean => parse !== wholeText;
 
+/** Functions of JavaScript that read a blank text as 0, a number that the agent did not write. */
+const READS_BLANK: ReadonlySet<unknown> = new Set([Number, BigInt]);
+
 function parserOf(parse: AgentSpec<unknown>['parse'] = wholeText): UsingParser<unknown> {
+  if (READS_BLANK.has(parse)) return (text) => (text.trim() === '' ? undefined : (parse as Parser<unknown>)(text));
   if (!isStandardSchema(parse)) return parse;
   const read = jsonParser(parse);
   return (text) => {
