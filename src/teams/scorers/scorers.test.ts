@@ -258,3 +258,11 @@ it("gives a team's reward to the runners of other packages", async () => {
     metadata: { ExactMatch: 1, Levenshtein: 2 },
   });
 });
+
+it.each([['0.5'], [''], [null], [undefined], [Number.NaN], [[1]], [{ correct: '' }], [{ team: null }]])(
+  "gives no score for a team's reward that is no number: %j",
+  async (reward) => {
+    const scorer = asScorer({ name: 'team', reward: () => reward as never });
+    await expect(scorer({ input: task, output: 'Paris' } as never)).rejects.toThrow('expected a finite number');
+  },
+);

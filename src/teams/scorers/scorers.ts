@@ -5,6 +5,7 @@ import { contentText } from '@drmas/engine/nouns';
 import pLimit from 'p-limit';
 import pRetry from 'p-retry';
 import { z } from 'zod';
+import { share, sumOf } from '../rollout/reward-values.js';
 import type { Reward, RewardContext, RewardParts, Team } from '../team/team.js';
 import { callsModel, callsOf, type Scorer, type ScorerCalls, type ScorerInput, scoreIn } from './foreign-scorers.js';
 
@@ -222,6 +223,7 @@ export type TeamScorer<Data, Outcome> = (args: {
  * The reward of a team as a function that evalite's runner, `createJudge` of vitest-evals or a scorer of Mastra can
  * call: `input` is the task, `output` what `play` returned. The score is the team's success, else its reward; the parts
  * are in `metadata`. The team must judge the outcome alone: there are no turns and no agents.
+ * The scorer rejects with an EpisodeFailure for a reward that is no number, as a run fails the episode.
  * @throws ArgumentError for a team that rewards groups of episodes
  *
  * @example
@@ -249,14 +251,9 @@ export function asScorer<Data, Outcome>(
     } as never;
     const reward: Reward = await rewardOf(context);
     const ofTeam = isObject(reward) && 'team' in reward ? (reward.team as number | boolean | RewardParts) : reward;
-    const parts = isObject(ofTeam) ? Object.entries(ofTeam).map(([name, value]) => [name, Number(value)] as const) : [];
-    const sum = isObject(ofTeam) ? parts.reduce((total, [, value]) => total + value, 0) : Number(ofTeam);
+    const { sum, parts = {} } = sumOf(ofTeam, 'the reward');
     const success = await team.success?.(context);
-    return {
-      name: team.name,
-      score: success === undefined ? sum : Number(success),
-      metadata: Object.fromEntries(parts),
-    };
+    return { name: team.name, score: success === undefined ? sum : share(success, 'the success'), metadata: parts };
   };
 }
 
