@@ -65,3 +65,16 @@ it.each(Object.entries(calls))('%s', async (_, call) => {
 it('a bound of values that is missing is refused', () => {
   expect(() => valueLoss(values, { aggregate } as never)).toThrow('clip must be at least 0, got undefined');
 });
+
+it.each([false, true, '1', 0.5, 2, Number.NaN, null, undefined])('a mask with the entry %s is refused', (entry) => {
+  const mask = [[entry]] as never;
+  const message = `mask[0][0] is ${entry}, expected 0 or 1`;
+  expect(() => policyLoss({ ...rows, mask }, { type: 'ppo-clip', clip: 0.2, aggregate })).toThrow(message);
+  expect(() => valueLoss({ ...values, mask }, { clip: 0.5, aggregate })).toThrow(message);
+  expect(() => entropyBonus({ logits: [[[0, 1]]], mask }, { aggregate })).toThrow(message);
+});
+
+it.each([Number.NaN, Number.POSITIVE_INFINITY, '1', null])('a filter refuses the reward %s', (reward) => {
+  const refused = `rewards[1] is ${reward}, expected a finite number`;
+  expect(() => filterGroups([0, reward as never], { groupSize: 2 })).toThrow(refused);
+});

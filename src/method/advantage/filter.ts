@@ -29,7 +29,7 @@ const areDifferent = (scores: readonly number[]): boolean => scores.some((score)
  * with equal rewards teaches nothing about its task.
  * @param rewards One an episode, groups side by side
  * @param options.lastTry Keep everything, because there is no time to play other tasks
- * @throws ArgumentError if the episodes do not fill whole groups, or an option is unknown
+ * @throws ArgumentError if the episodes do not fill whole groups, a reward is not finite, or an option is unknown
  *
  * @example
  * ```ts
@@ -47,6 +47,8 @@ export function filterGroups(
   if (!Number.isInteger(groupSize) || groupSize < 1 || rewards.length % groupSize !== 0) {
     throw new ArgumentError(`${rewards.length} rewards are not whole groups of ${groupSize}`);
   }
+  const odd = rewards.findIndex((reward) => !Number.isFinite(reward));
+  if (odd >= 0) throw new ArgumentError(`rewards[${odd}] is ${rewards[odd]}, expected a finite number`);
   const groups = Array.from({ length: rewards.length / groupSize }, (_, g) =>
     rewards.slice(g * groupSize, (g + 1) * groupSize),
   );

@@ -26,6 +26,14 @@ export function rowWeight(aggregation: Aggregation, tokens: number, wholes: Whol
   return aggregation === 'seq-mean-token-mean' ? 1 / tokens : 1;
 }
 
+/** @throws ArgumentError for an entry that is neither 0 nor 1: the losses would take `false` for a written token */
+export function assertMask(mask: readonly TokenNumbers[]): void {
+  for (const [r, row] of mask.entries())
+    for (let t = 0; t < row.length; t++)
+      if (row[t] !== 0 && row[t] !== 1)
+        throw new ArgumentError(`mask[${r}][${t}] is ${String(row[t])}, expected 0 or 1`);
+}
+
 /** The number of positions whose token the policy wrote. */
 export function countTokens(mask: TokenNumbers): number {
   let tokens = 0;

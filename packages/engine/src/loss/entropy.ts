@@ -1,5 +1,5 @@
 import { ArgumentError, requireKnown } from '../errors.js';
-import { aggregateLoss, aggregationWeights, assertSameShape, type TokenNumbers } from './aggregate.js';
+import { aggregateLoss, aggregationWeights, assertMask, assertSameShape, type TokenNumbers } from './aggregate.js';
 import type { Aggregation } from './loss-settings.js';
 
 /** The entropy of given logits, and its gradient. */
@@ -15,7 +15,7 @@ export interface EntropyResult {
  * Entropy of softmax(logits / temperature) a token: H = -Σ p log p; dH / d logit_v = -p_v (log p_v + H) / temperature.
  * @param logits [rows][T][V]
  * @param mask [rows][T]
- * @throws ArgumentError when shapes differ or the temperature is not positive
+ * @throws ArgumentError when shapes differ, the mask has other entries than 0 and 1, or the temperature is not positive
  *
  * @example
  * ```ts
@@ -32,6 +32,7 @@ export function entropyBonus(
   requireKnown<typeof options>(options, { aggregate: true, temperature: true });
   const { aggregate, temperature = 1 } = options;
   assertSameShape({ logits, mask });
+  assertMask(mask);
   if (!(temperature > 0)) throw new ArgumentError(`temperature must be greater than 0, got ${temperature}`);
   const weights = aggregationWeights(mask, aggregate);
   const perToken: number[][] = [];

@@ -1,5 +1,5 @@
 import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
-import { assertSameShape, hasAdvantage, normalizerOfRows, type TokenNumbers } from './aggregate.js';
+import { assertMask, assertSameShape, hasAdvantage, normalizerOfRows, type TokenNumbers } from './aggregate.js';
 import type { LossMetrics } from './loss-metrics.js';
 import { type AnyLoss, correctionOf, lossKind } from './loss-spec.js';
 import { PolicyLossAccumulator } from './policy-loss-accumulator.js';
@@ -59,7 +59,8 @@ export interface PolicyLossResult {
 
 /**
  * A policy loss and its gradient with respect to the log-probs.
- * @throws ArgumentError when shapes differ, the spec or an option is wrong, or log-probs that it needs are missing
+ * @throws ArgumentError when shapes differ, the mask has other entries than 0 and 1, the spec or an option is wrong, or
+ *   log-probs that it needs are missing
  *
  * @example
  * ```ts
@@ -77,6 +78,7 @@ export function policyLoss(input: PolicyLossInput, spec: AnyLoss, options: Polic
     throw new ArgumentError('loss.importanceCorrection needs proximalLogprobs');
   const proximalLogprobs = input.proximalLogprobs ?? behaviourLogprobs;
   assertSameShape({ logprobs, behaviourLogprobs, advantages, mask, proximalLogprobs });
+  assertMask(mask);
   const kind = lossKind(spec);
   const { episodeTokens, chainTokens } = input;
   if (episodeTokens !== undefined) assertSameShape({ mask: [mask], episodeTokens: [episodeTokens] });

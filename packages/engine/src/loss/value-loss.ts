@@ -1,5 +1,12 @@
 import { ArgumentError, type OptionNames, requireKnown } from '../errors.js';
-import { assertSameShape, countTokens, normalizerOfRows, rowWeight, type TokenNumbers } from './aggregate.js';
+import {
+  assertMask,
+  assertSameShape,
+  countTokens,
+  normalizerOfRows,
+  rowWeight,
+  type TokenNumbers,
+} from './aggregate.js';
 import type { Aggregation } from './loss-settings.js';
 
 /** The options of `valueLoss`. */
@@ -27,7 +34,7 @@ export interface ValueLossGradient {
 /**
  * The clipped value loss of PPO: max((v - R)², (clamp(v, v_old ± clip) - R)²) a token, R = return; without the ½ that
  * some put before it, as in the paper's code.
- * @throws ArgumentError when shapes differ or an option is wrong
+ * @throws ArgumentError when shapes differ, the mask has other entries than 0 and 1, or an option is wrong
  *
  * @example
  * ```ts
@@ -51,6 +58,7 @@ export function valueLoss(
   if (!(clip >= 0)) throw new ArgumentError(`clip must be at least 0, got ${clip}`);
   const { values, oldValues, returns, mask } = input;
   assertSameShape({ values, oldValues, returns, mask });
+  assertMask(mask);
   const divisor = normalizer ?? normalizerOfRows(aggregate, mask);
   let loss = 0;
   let clippedTokens = 0;
