@@ -48,3 +48,14 @@ describe('a weight of all rewards of a policy', () => {
     expect(warned(Math.tanh)).toEqual([]);
   });
 });
+
+it.each([
+  ['{"cap":0.5}', ['multiplies the loss of most tokens by 0.5']],
+  ['{"cap":0.5,"beyond":"mask"}', ['leaves out the tokens whose probability has not changed']],
+  ['{"cap":1,"beyond":"mask"}', []],
+  ['{}', []],
+])('a cap below the importance that each token has on policy causes a warning: %s', (correction, parts) => {
+  const said = weakSettings(tinyRecipe({}, [`loss.importanceCorrection=${correction}`, 'rollout.staleness=1']));
+  const messages = new Set(said.map(({ message }) => message).filter((message) => message.includes('.cap is below')));
+  expect([...messages]).toEqual(parts.map((part) => expect.stringContaining(part)));
+});

@@ -93,6 +93,9 @@ export function weakSettings(recipe: Settings): RunWarning[] {
           `${setting} changes nothing: choose policies.${name}.epochs or policies.${name}.miniBatches above 1, or leave it out`,
       );
     }),
+    ...Object.keys(policies).flatMap((name) =>
+      lowCap(correctionOf(lossNamed(lossSettings(recipe, name), recipe.lists.ownLosses)), lossPath(recipe, name)),
+    ),
     ...Object.entries(policies).flatMap(([name, { critic }]) =>
       critic === undefined || estimator.traits.needs === 'values'
         ? []
@@ -274,6 +277,17 @@ function idleCorrection(correction: ReturnType<typeof correctionOf>, path: strin
     `the weights that played are those with which each step begins, so ${path}.importanceCorrection changes nothing ` +
       'and costs a forward pass: leave it out, or choose rollout.staleness above 0',
   ];
+}
+
+/** A warning if a correction changes tokens whose probability is what it was when they were sampled. */
+function lowCap(correction: ReturnType<typeof correctionOf>, path: string): string[] {
+  if (correction === undefined || correction.cap >= 1) return [];
+  const { cap, beyond } = correction;
+  const effect =
+    beyond === 'mask'
+      ? 'leaves out the tokens whose probability has not changed, and learns from those that became less likely'
+      : `multiplies the loss of most tokens by ${cap}, whether their probability has changed or not`;
+  return [`${path}.importanceCorrection.cap is below 1, so the correction ${effect}: choose a cap above 1`];
 }
 
 /** A warning that tokens have advantages of their own, and the loss has one ratio for several tokens. */
