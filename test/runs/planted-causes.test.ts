@@ -21,10 +21,13 @@ const task = z.object({ right: z.enum(LETTERS) });
 
 const tasksOf = (idOf: (index: number) => string): RecipeInput['tasks'] => ({
   name: 'letters',
-  load: async () => ({
+  load: async (split: string) => ({
     name: 'letters',
     size: 16,
-    at: (index: number) => ({ id: idOf(index), data: { right: LETTERS[index % 4] as Letter } }),
+    at: (index: number) => ({
+      id: split === 'train' ? idOf(index) : `new ${idOf(index)}`,
+      data: { right: LETTERS[index % 4] as Letter },
+    }),
   }),
 });
 

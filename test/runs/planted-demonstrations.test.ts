@@ -51,10 +51,13 @@ function recipeOf({ shown, two, checked = String, reward = Number, training }: P
     }),
     tasks: {
       name: 'letters',
-      load: async () => ({
+      load: async (split: string) => ({
         name: 'letters',
         size: LETTERS.length,
-        at: (index: number) => ({ id: `${index}`, data: { right: LETTERS[index] as Letter } }),
+        at: (index: number) => ({
+          id: `${split === 'train' ? '' : split}${index}`,
+          data: { right: LETTERS[index] as Letter },
+        }),
       }),
       trace: (random: { pick: <T>(values: readonly [T, ...T[]]) => T }) => random.pick(traces as never),
     },

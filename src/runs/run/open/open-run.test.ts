@@ -145,4 +145,27 @@ describe('tasks that were read with warnings', () => {
     expect(leakedTasks(recipe.tasks, await prepareTasks(recipe), 3)).toEqual([message]);
     expect((await planRun(recipe, await prepareTasks(recipe))).notes).toContain(message);
   });
+
+  it.each([
+    ['ignores the split', () => '', 1],
+    ['heeds it', (split: string) => split, 0],
+  ])('are the same if the source of a program %s', async (_, idOf, warned) => {
+    const at = (split: string) => (i: number) => ({
+      id: `${idOf(split)}${i}`,
+      data: { question: `${i}`, answer: '1' },
+    });
+    const source = (size: number) => ({
+      name: 'own',
+      load: async (split: string) => ({ name: 'own', size, at: at(split) }),
+    });
+    for (const [size, count] of [
+      [12, 5],
+      [Number.POSITIVE_INFINITY, 5],
+      [12, 1], // one task may be the only one of its kind, such as a game
+    ] as const) {
+      const recipe = resolveRecipe(tinyDefinition({ tasks: source(size) }));
+      const said = leakedTasks(recipe.tasks, await prepareTasks(recipe), count);
+      expect(said.filter((message) => message.includes("`load(split)` of 'own'"))).toHaveLength(count > 1 ? warned : 0);
+    }
+  });
 });

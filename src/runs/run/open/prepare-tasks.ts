@@ -1,5 +1,6 @@
 /** The first stage: the tasks, read and checked with the recipe, and warnings about them. */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { ModelHandle } from '@drmas/engine/contract';
 import { isObject } from '@drmas/engine/errors';
 import type { Commits } from '@drmas/engine/formats';
@@ -62,11 +63,23 @@ export function undividedFile({ train, test }: Recipe['tasks']): string[] {
   ];
 }
 
-/** A warning if tasks of files are training tasks and evaluated tasks too. */
+/** A warning if a source of a program gives the same tasks, in the same order, whatever split it loads. */
+function undividedSource(sources: Recipe['tasks'], { train, test }: Tasks, count: number): string[] {
+  const evaluated = evaluationTasks(test, count);
+  const problems = new Set(evaluated.map(contentOf)); // the only problem of a game belongs to both splits
+  if (problems.size < 2 || !isDeepStrictEqual(evaluated, evaluationTasks(train, count))) return [];
+  return [
+    `the evaluated tasks are the first training tasks, so scores say nothing about new tasks; \`load(split)\` of ` +
+      `'${sources.test.name}' should give other tasks for 'test' than for 'train'`,
+  ];
+}
+
+/** A warning if training tasks are evaluated tasks too. */
 export function leakedTasks(sources: Recipe['tasks'], tasks: Tasks, count: number): string[] {
   const undivided = undividedFile(sources);
   const areFiles = [sources.train, sources.test].every(({ settings }) => typeof settings?.file === 'string');
-  if (undivided.length > 0 || !areFiles) return undivided;
+  if (undivided.length > 0) return undivided;
+  if (!areFiles) return undividedSource(sources, tasks, count);
   if (!(tasks.train.size <= MOST_COMPARED)) return [];
   const known = new Set(Array.from({ length: tasks.train.size }, (_, i) => contentOf(tasks.train.at(i))));
   const evaluated = evaluationTasks(tasks.test, count);
