@@ -96,6 +96,10 @@ describe('the last lines of a run', () => {
     expect(summary(true, evaluation(0, 0.5), wide).replaceAll(/\s+/g, ' ')).toContain('They overlap: the difference');
     const apart = { ...wide, averageAtK: 0.9, interval: { level: 0.95, low: 0.8, high: 0.95 } };
     expect(summary(true, evaluation(0, 0.5), apart)).not.toContain('overlap');
+    const narrow = { ...evaluation(0, 0), interval: { level: 0.95, low: 0, high: 0 } };
+    const said = (...events: ScoredEvaluation[]) => summary(true, ...events).replaceAll(/\s+/g, ' ');
+    expect(said(narrow, wide)).toContain('held-out tasks. An earlier version of drmas wrote the interval of step 0,');
+    expect(said(evaluation(0, 0.5), wide)).not.toContain('An earlier version');
     const solved = summary(true, evaluation(0, 1), evaluation(3, 1));
     expect(solved).toContain('held-out tasks. The scores are equal.');
     expect(solved).not.toContain('chance');

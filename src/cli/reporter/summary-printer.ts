@@ -46,7 +46,13 @@ function scoreLines(
     ];
   const gain = 100 * (last.averageAtK - first.averageAtK);
   const level = `${Math.round(100 * last.interval.level)} % intervals over ${last.tasks} held-out tasks`;
+  const narrow = [first, last].filter(({ interval: { low, high } }) => low === high);
+  const earlier =
+    narrow.length === 1
+      ? `An earlier version of drmas wrote the interval of step ${narrow[0]?.step}, without a width for equal scores.`
+      : '';
   const note = gain === 0 ? 'The scores are equal.' : overlapping(first.interval, last.interval) ? MAY_BE_CHANCE : '';
+  const said = [note + earlier === '' ? level : `${level}.`, note, earlier].filter((part) => part !== '');
   const row = (name: string, of: (event: ScoredEvaluation) => string) => [name, of(first), '->', of(last)];
   const score = `score ${percent(first.averageAtK)} -> ${percent(last.averageAtK)} (${gain >= 0 ? '+' : ''}${fixed(gain, 1)} points)`;
   return [
@@ -59,7 +65,7 @@ function scoreLines(
       row(`maj@${samples}`, (event) => percent(event.majorityAtK)),
       ...measuresOf(last, scores).map(([name]) => row(name, (event) => measured(event, name, scores))),
     ]).map((line) => `  ${line}`),
-    ...wrap(note === '' ? level : `${level}. ${note}`, width - 2).map((line) => `  ${line}`),
+    ...wrap(said.join(' '), width - 2).map((line) => `  ${line}`),
     ...notes,
   ];
 }
