@@ -29,7 +29,14 @@ export function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Ov
     const inherited = one && split === 'test' ? overrides.filter(({ path }) => path[1] === 'train') : [];
     return configured(given, split, [...inherited, ...overrides.filter(({ path }) => path[1] === split)]);
   };
-  return { train: source('train'), test: source('test') };
+  const sources = { train: source('train'), test: source('test') };
+  const stranger = one ? undefined : Object.keys(written).find((key) => !Object.hasOwn(sources, key));
+  if (stranger !== undefined)
+    throw new RecipeError(
+      `unknown key '${stranger}'${suggestion(stranger, Object.keys(sources))}`,
+      `tasks.${stranger}`,
+    );
+  return sources;
 }
 
 function joined(test: unknown): unknown {

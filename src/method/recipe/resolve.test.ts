@@ -394,5 +394,10 @@ describe('an error names the path', () => {
     const withoutTeam = { type: 'recipe', input: { tasks: minimal.tasks } as unknown as RecipeInput } as const;
     expect(errorOf(() => resolveRecipe(withoutTeam)).path).toBe('team');
     expect(errorOf(() => resolve([], { tasks: 5 as unknown as TaskSource })).path).toBe('tasks.train');
+    const three = { train: minimal.tasks, test: minimal.tasks, validation: minimal.tasks } as Input['tasks'];
+    expect(errorOf(() => resolve([], { tasks: three }))).toMatchObject({
+      path: 'tasks.validation',
+      message: expect.stringContaining("unknown key 'validation'"),
+    });
   });
 });
