@@ -268,6 +268,11 @@ export function* stopChecks(
     message: 'belongs to patience, which is missing',
   };
   yield {
+    path: `${path}.minimumGain`,
+    test: bestBy === 'reward' || (minimumGain ?? 0) < 1,
+    message: `'${bestBy}' is between 0 and 1, so no evaluation would be an improvement: expected less than 1`,
+  };
+  yield {
     path: `${path}.cost`,
     test: cost === undefined || priced,
     message: 'no policy and no endpoint has a price, so the cost would stay 0: expected policies.<name>.price',

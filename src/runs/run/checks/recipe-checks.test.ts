@@ -168,6 +168,7 @@ describe('a rule that ends a run early', () => {
     ['training.stopWhen.cost=5', /^training.stopWhen.cost: no policy and no endpoint has a price/],
     ['training.bestBy=reward', /^training.bestBy: nothing compares evaluations/],
     ['training.stopWhen={"score":1,"minimumGain":0.1}', /^training.stopWhen.minimumGain: belongs to patience/],
+    ['training.stopWhen={"patience":2,"minimumGain":1}', /^training.stopWhen.minimumGain: 'averageAtK' is between/],
     ['training.stopWhen.patience=0', /^training.stopWhen.patience: .*>=1|^training.stopWhen.patience/],
     ['training.stopWhen.minutes=-1', /^training.stopWhen.minutes/],
     ['training.stopWhen.wordBudget=1', /wordBudget/],
