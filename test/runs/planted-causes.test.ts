@@ -388,7 +388,7 @@ const cases: Readonly<Record<string, Planted>> = {
     training: { maxTurns: 1 },
     said: { 'evaluation.failures': /more than 1 calls/, end: /set a higher training\.maxTurns/ },
   },
-  'tasks with one id': { ids: () => 'same', said: { end: /two problems with the id 'same'/ } },
+  'tasks with one id': { ids: () => 'same', said: { end: /two problems with the id 'new same'/ } },
   'a right answer whose reward is a text': {
     reward: (right, { one }) => (one === right ? ('1' as unknown as number) : 0),
     said: {
