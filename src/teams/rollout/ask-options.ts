@@ -30,7 +30,7 @@ const tool = z.object({
   name: z.string().min(1),
   description: z.string().optional(),
   parameters: jsonSchema,
-  strict: z.boolean().optional(),
+  strict: z.boolean().optional().catch(undefined), // OpenAI's own tools may have null
 } satisfies Record<keyof Tool, z.ZodType>);
 
 const optionsSchema = z

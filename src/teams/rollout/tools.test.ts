@@ -150,9 +150,11 @@ describe('an agent with tools', () => {
   });
 
   it('may be offered tools with fields of their own, such as the function that runs them', async () => {
-    const { turn } = await reply('@add(1, 2)', { tools: [{ ...add, run: () => 3 } as Tool] });
-    expect(turn?.toolCalls).toMatchObject([{ name: 'add' }]);
-    expect(turn?.tools).toEqual([add]);
+    for (const fields of [{ run: () => 3 }, { strict: null }, { strict: 'yes' }]) {
+      const { turn } = await reply('@add(1, 2)', { tools: [{ ...add, ...fields } as Tool] });
+      expect(turn?.toolCalls).toMatchObject([{ name: 'add' }]);
+      expect(JSON.stringify(turn?.tools)).toBe(JSON.stringify([add]));
+    }
   });
 
   it('has a format in which it calls them', async () => {
