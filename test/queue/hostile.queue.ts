@@ -1,7 +1,7 @@
 /** A queue whose Redis holds anything, and workers that lie: the run goes on and equals an undisturbed one. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
@@ -188,7 +188,9 @@ describe.skipIf(unavailable !== undefined)('a run on a queue', () => {
 const server = spawnSync('redis-server', ['--version']);
 
 async function redisServer(port: number) {
-  const child = spawn('redis-server', ['--port', `${port}`, '--save', ''], { stdio: ['ignore', 'pipe', 'ignore'] });
+  // A primary writes dump.rdb.
+  const words = ['--port', `${port}`, '--save', '', '--dir', mkdtempSync(join(root, 'redis-'))];
+  const child = spawn('redis-server', words, { stdio: ['ignore', 'pipe', 'ignore'] });
   await new Promise<void>((resolve) => {
     child.stdout.on('data', (part) => String(part).includes('Ready to accept') && resolve());
   });
