@@ -56,9 +56,10 @@ async function priceServer() {
 }
 
 /** A server that keeps sessions, as servers of the protocol's earlier versions do. It may forget them. */
-async function keeper(status: number, text: string) {
+async function keeper(status: number, text: string, notices = 0) {
   const sessions = new Set<string>();
   let begun = 0;
+  let told = 0;
   const server = await webServer(({ method, headers, body }, response) => {
     const session = String(headers['mcp-session-id']);
     const { id, method: asked, params } = method === 'POST' ? JSON.parse(body) : ({} as Record<string, undefined>);
@@ -71,7 +72,14 @@ async function keeper(status: number, text: string) {
       const about = { protocolVersion: '2025-06-18', capabilities: { tools: {} } };
       return answer({ ...about, serverInfo: { name: 'keeper', version: '1' } }, { 'mcp-session-id': `s${begun}` });
     }
-    if (method === 'GET') return response.writeHead(405).end();
+    if (method === 'GET' && notices === 0) return response.writeHead(405).end();
+    if (method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const params = { level: 'info', data: 'x'.repeat(1e6) };
+      const notice = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params });
+      const tell = () => told++ < notices && response.write(`data: ${notice}\n\n`, tell);
+      return tell();
+    }
     if (!sessions.has(session)) return response.writeHead(status).end(text);
     if (method === 'DELETE') sessions.delete(session);
     if (id === undefined) return response.writeHead(202).end();
@@ -79,7 +87,7 @@ async function keeper(status: number, text: string) {
     if (params?.name === 'busy') return response.writeHead(503).end('busy');
     return answer({ content: [{ type: 'text', text: session }] });
   });
-  return { url: `${server.url}/mcp`, sessions, forget: () => sessions.clear() };
+  return { url: `${server.url}/mcp`, sessions, forget: () => sessions.clear(), told: () => told };
 }
 
 /** A program that counts its calls, and ends when it is asked to. */
@@ -154,6 +162,15 @@ describe('tools of an MCP server at an address', () => {
       response.writeHead(200, { 'content-type': 'application/json' }).end(' '.repeat(17e6));
     });
     await expect(mcpTools(plain.url).open(new AbortController())).rejects.toThrow('longer than 16.0 MB');
+  });
+
+  it('read any number of notices on a connection', async () => {
+    const { url, told } = await keeper(404, 'unknown', 20);
+    const controller = new AbortController();
+    const { call } = await mcpTools(url, { idleMs: 0 }).open(controller);
+    await eventually(() => expect(told()).toBeGreaterThan(20));
+    expect(await call({ name: 'session', arguments: '{}' })).toBe('s1');
+    controller.abort();
   });
 
   it('get the headers and the calls at their own origin alone', async () => {

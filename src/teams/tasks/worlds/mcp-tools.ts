@@ -253,10 +253,14 @@ async function transportTo(
     let fault = '';
     const limited: typeof fetch = async (address, init) => {
       const response = await soundFetch(address as string | URL, init);
+      const isStream = response.headers.get('content-type')?.includes('event-stream') === true;
       let length = 0;
       const counting = new TransformStream<Uint8Array, Uint8Array>({
         transform(part, controller) {
-          length += part.length;
+          // A stream may bring notices for hours. An event ends with an empty line.
+          const text = Buffer.from(part.buffer, part.byteOffset, part.byteLength);
+          const end = isStream ? Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\r\n\r\n')) : -1;
+          length = end < 0 ? length + part.length : part.length - end;
           if (length <= LONGEST_ANSWER_BYTES) return controller.enqueue(part);
           fault = `the answer is longer than ${byteText(LONGEST_ANSWER_BYTES)}`;
           controller.error(new Error(fault));
