@@ -62,11 +62,13 @@ export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path
   );
 }
 
-/** All faults of options on one line, in the words of `parseAt`. Undefined if they fit. */
-export function faultsText(schema: z.ZodType, options: unknown): string | undefined {
-  const issues = schema.safeParse(options).error?.issues;
-  if (issues && options === undefined) return 'expected an object, got nothing';
-  return issues && issuesText(issues.map((issue) => explain(issue, schema, options)));
+/** The first faults of a value on one line, in the words of `parseAt`. Undefined if it fits. */
+export function faultsText(schema: z.ZodType, value: unknown, most = Number.POSITIVE_INFINITY): string | undefined {
+  const issues = schema.safeParse(value).error?.issues;
+  if (issues === undefined) return undefined;
+  if (value === undefined) return 'expected an object, got nothing';
+  const named = issuesText(issues.slice(0, most).map((issue) => explain(issue, schema, value)));
+  return issues.length > most ? `${named}; and ${issues.length - most} more` : named;
 }
 
 /** Requires that a schema has all keys of `value`; other faults do not count. @throws RecipeError as `parseAt` does */
@@ -97,7 +99,7 @@ interface Explanation {
 const OF_ZOD = /^(?:Invalid|Too (?:small|big)|Unrecognized)/;
 
 /** The place and the words of one fault of `root`. */
-export function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Explanation {
+function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Explanation {
   const { path } = issue;
   const value = valueAt(root, path);
   const got = value !== undefined && path.some((key) => SECRET.has(key)) ? '[secret]' : value;

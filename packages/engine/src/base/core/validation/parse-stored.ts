@@ -1,7 +1,7 @@
 /** Reads the JSON files that drmas writes itself. They may come from a later version, from others, or be damaged. */
 import type { z } from 'zod';
 import { messageOf } from '../errors.js';
-import { explain, shown } from './explain.js';
+import { faultsText } from './explain.js';
 import { DEEPEST, isObject, nestsTooDeep } from './objects.js';
 
 interface StoredFile {
@@ -38,25 +38,13 @@ export function parseStored<S extends z.ZodType>(
   const later = laterVersion(value, latest);
   if (later !== undefined) throw fault(`${path} ${later}`);
   const parsed = schema.safeParse(value);
-  if (!parsed.success) throw refusal(faultsText(parsed.error.issues, schema, value));
+  if (!parsed.success) throw refusal(String(faultOf(schema, value)));
   return parsed.data;
 }
 
-/** The wrong fields of a value on one line; undefined if it fits. */
-export function faultOf(schema: z.ZodType, value: unknown): string | undefined {
-  const { error } = schema.safeParse(value);
-  return error && faultsText(error.issues, schema, value);
-}
-
-function faultsText(issues: readonly z.core.$ZodIssue[], schema: z.ZodType, value: unknown): string {
-  const faults = issues.slice(0, MOST_FAULTS).map((issue) => explain(issue, schema, value));
-  const named = faults.map(({ path, message }) => placed(path, message, value));
-  const more = issues.length > MOST_FAULTS ? `; and ${issues.length - MOST_FAULTS} more` : '';
-  return `${named.join('; ')}${more}`;
-}
-
-const placed = (at: readonly PropertyKey[], message: string, value: unknown): string =>
-  at.length === 0 ? `expected an object, got ${shown(value)}` : `${at.map(String).join('.')}: ${message}`;
+/** The first wrong fields of a value on one line; undefined if it fits. */
+export const faultOf = (schema: z.ZodType, value: unknown): string | undefined =>
+  faultsText(schema, value, MOST_FAULTS);
 
 /** The end of a sentence about a value whose `version` is later than the latest that is read. Else undefined. */
 export function laterVersion(value: unknown, latest: number): string | undefined {
