@@ -38,6 +38,7 @@ export { findVulkan, type VulkanParts } from './base/platform/vulkan-drivers.js'
 export {
   askedWait,
   bytesOf,
+  isPassing,
   retryAfterMs,
   type WebAnswer,
   webRequest,

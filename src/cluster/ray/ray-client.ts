@@ -30,7 +30,7 @@ const REQUEST_MS = 30_000;
 /** How often a job is submitted again if the cluster accepts none: for about three minutes. */
 const OFFERS = 40;
 /** Replies while a node or the head starts, or has just gone. */
-const PASSING = /No available agent| with 50[234]:/i;
+const PASSING = /No available agent| with (408|425|429|50[234]|52\d|530):/i;
 
 export class RayClient {
   readonly #url: string;

@@ -13,3 +13,12 @@ it('asks a server again when the server wishes', async () => {
   expect(await tracker.ask('log', {})).toEqual({});
   expect(seconds()).toBeGreaterThan(0.99);
 });
+
+it.each([408, 522, 529])('asks again after the passing status %d', async (status) => {
+  const server = await webServer((_, response) => {
+    if (server.requests.length === 1) response.writeHead(status).end('<html></html>');
+    else response.end('{}');
+  });
+  const tracker = new TrackerServer({ name: 'the server', url: server.url, headers: {}, secret: undefined });
+  expect(await tracker.ask('log', {})).toEqual({});
+});

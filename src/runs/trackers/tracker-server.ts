@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AnswerError, isObject, RunError, reasonOf } from '@drmas/engine/errors';
 import type { Secret, TrackedRun } from '@drmas/engine/host';
-import { askedWait, nodeFiles, type WebAnswer, webRequest, withAskedWait } from '@drmas/engine/platform';
+import { askedWait, isPassing, nodeFiles, type WebAnswer, webRequest, withAskedWait } from '@drmas/engine/platform';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 
@@ -33,8 +33,6 @@ const TIMEOUT_MS = 60_000;
 const MOST_BYTES = 50_000_000;
 const RETRIES = 4;
 const RETRY_DELAY_MS = 300;
-/** HTTP statuses to retry: busy servers, and proxies without a server behind them. */
-const PASSING = [429, 502, 503, 504];
 /** Network errors that mean a wrong address, until the address has answered once. */
 const NOBODY = /ECONNREFUSED|ENOTFOUND|bad port/;
 
@@ -87,7 +85,7 @@ export class TrackerServer {
     const attempt = async () => {
       const answer = await this.#attempt(path, body);
       this.#answered = true;
-      if (PASSING.includes(answer.status) && !once) throw withAskedWait(this.#refusal(answer), answer);
+      if (isPassing(answer.status) && !once) throw withAskedWait(this.#refusal(answer), answer);
       return answer;
     };
     return pRetry(attempt, {

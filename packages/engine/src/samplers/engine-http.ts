@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { BackendError, reasonOf } from '../errors.js';
 import type { Secret } from '../host.js';
 import { excerpt } from '../host.js';
-import { askedWait, type WebAnswer, webRequest, withAskedWait } from '../platform.js';
+import { askedWait, isPassing, type WebAnswer, webRequest, withAskedWait } from '../platform.js';
 
 const TIMEOUT_MS = 600_000;
 
@@ -22,9 +22,6 @@ export interface JsonAnswer {
 /** Limit of a reply; the longest response with its log-probs is far shorter. */
 const LONGEST_ANSWER_BYTES = 64e6;
 const RETRIES = 5;
-/** HTTP statuses to retry: 429 (busy) and 502 to 504 (no upstream). */
-const BUSY: readonly number[] = [429, 502, 503, 504];
-
 class Busy extends Error {}
 
 export class EngineHttp {
@@ -50,7 +47,7 @@ export class EngineHttp {
     const limits = { mostBytes: LONGEST_ANSWER_BYTES, timeoutMs: TIMEOUT_MS, secret: apiKey, signal };
     const once = async (): Promise<WebAnswer> => {
       const answer = await webRequest(`${this.root}${path}`, { ...sent, ...limits });
-      if (BUSY.includes(answer.status))
+      if (isPassing(answer.status))
         throw withAskedWait(new Busy(`status ${answer.status}: ${excerpt(answer.text(), 200)}`), answer);
       return answer;
     };

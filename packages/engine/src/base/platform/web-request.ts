@@ -116,6 +116,14 @@ export async function bytesOf(response: Response, most: number): Promise<Uint8Ar
   return Buffer.concat(parts, length);
 }
 
+/**
+ * Whether a server, or a proxy in front of it, may answer the same request otherwise later: it was too slow (408), is
+ * busy (425, 429, 503), or is not behind its proxy (502, 504). Cloudflare has statuses of its own for that, from 520 to
+ * 530, and providers of models say 529 if they are busy.
+ */
+export const isPassing = (status: number): boolean =>
+  [408, 425, 429, 502, 503, 504].includes(status) || (status >= 520 && status <= 530);
+
 /** The longest wait before a retry. A server that asks for a longer one is asked again after this time. */
 export const LONGEST_RETRY_AFTER_MS = 120_000;
 

@@ -26,6 +26,11 @@ const LONGEST_BACK_OFF_MS = 15_000;
 /** Codes of a request that did not leave: no address was found, or no connection was made. It can be sent again. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT', 'ENOTFOUND', 'EAI_AGAIN']);
 
+/** Retries of a request, or of a poll, after a server error: some servers and proxies send such errors at random. */
+export const SERVER_ERRORS = 3;
+
+export const isServerError = (error: unknown): boolean => isKind(error, 'failed') && error.status >= 500;
+
 /** The size limit of answers: log-probs of a batch are a few megabytes. */
 const LONGEST_ANSWER_BYTES = 64e6;
 
@@ -116,8 +121,8 @@ export class Http {
   }
 
   /**
-   * Sends a request, and repeats it with back-off while the server is busy or absent. If the reply was lost on the way,
-   * the request is sent again only if it is `repeatable`. All attempts together end with the total deadline.
+   * Sends a request, and repeats it with back-off while the server is busy or absent. After a server error, or if the
+   * reply was lost on the way, the request is sent again only if it is `repeatable`. All attempts together end with the total deadline.
    */
   async ask<S extends z.ZodType>(
     path: string,
@@ -126,6 +131,7 @@ export class Http {
     { repeatable = true }: Repetition = {},
   ): Promise<z.output<S>> {
     const start = performance.now();
+    let serverErrors = 0;
     const leftMs = () => this.timing.total * 1000 - (performance.now() - start);
     const answer = await pRetry(() => this.once(path, body, leftMs()), {
       retries: this.timing.retries,
@@ -135,7 +141,9 @@ export class Http {
       signal: this.signal,
       maxRetryTime: this.timing.total * 1000,
       onFailedAttempt: (failed) => (isKind(failed.error, 'busy') ? askedWait(failed, this.signal) : undefined),
-      shouldRetry: ({ error }) => isKind(error, 'busy') || (repeatable && isKind(error, 'unreachable')),
+      shouldRetry: ({ error }) =>
+        isKind(error, 'busy') ||
+        (repeatable && (isKind(error, 'unreachable') || (isServerError(error) && serverErrors++ < SERVER_ERRORS))),
     }).catch((error: unknown) => {
       this.#throwIfClosed();
       if (leftMs() <= 0 && isKind(error, 'busy', 'unreachable'))

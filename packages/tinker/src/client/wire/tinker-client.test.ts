@@ -49,6 +49,51 @@ it.each([
   client.close();
 });
 
+it.each([
+  [true, 3, 'one'],
+  [true, 4, 'failed'],
+  [false, 1, 'failed'],
+])(
+  'repeats a request after server errors if it is harmless (%s), at most three times: %d, %s',
+  async (repeatable, errors, outcome) => {
+    const server = await webServer((_, response) => {
+      if (server.requests.length <= errors) response.writeHead(500).end('{"error":"Internal Server Error"}');
+      else response.end(JSON.stringify({ request_id: 'one' }));
+    });
+    const client = new TinkerClient({ url: server.url, apiKey: undefined, timing: { ...timing, retries: 7 } });
+    const submitted = client.submit('asample', {}, { repeatable });
+    expect(
+      await submitted.then(
+        ({ id }) => id,
+        ({ kind }) => kind,
+      ),
+    ).toBe(outcome);
+    expect(server.requests).toHaveLength(Math.min(errors, repeatable ? 3 : 0) + 1);
+    client.close();
+  },
+);
+
+it.each([
+  [425, 'one'],
+  [529, 'one'],
+  [522, 'unreachable'], // a proxy may have passed it on
+  [524, 'unreachable'],
+])('a request that must not run twice: after the status %d, %s', async (status, outcome) => {
+  const server = await webServer((_, response) => {
+    if (server.requests.length === 1) response.writeHead(status).end('<html></html>');
+    else response.end(JSON.stringify({ request_id: 'one' }));
+  });
+  const client = new TinkerClient({ url: server.url, apiKey: undefined, timing });
+  const submitted = client.submit('optim_step', {}, { repeatable: false });
+  expect(
+    await submitted.then(
+      ({ id }) => id,
+      ({ kind }) => kind,
+    ),
+  ).toBe(outcome);
+  client.close();
+});
+
 it('refuses at once a key that no header can hold', async () => {
   const { url, requests } = await webServer((_, response) => void response.end('{}'));
   const client = new TinkerClient({ url, apiKey: new Secret('“sk-abcdefgh”'), timing: { ...timing, backOff: 30 } });

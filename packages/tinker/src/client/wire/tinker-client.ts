@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { waitMs } from '@drmas/engine/host';
 import type { z } from 'zod';
 import { capabilitiesAnswer, futureAnswer, heartbeatAnswer, sessionAnswer } from './answers.js';
-import { Http, type HttpOptions, type Repetition, read } from './http.js';
+import { Http, type HttpOptions, isServerError, type Repetition, read, SERVER_ERRORS } from './http.js';
 import { failureOf, isKind, TinkerError } from './tinker-failure.js';
 
 /** The version of the protocol, as its SDK numbers it: the last version whose bodies are all JSON. */
@@ -128,8 +128,6 @@ export class TinkerClient {
 /** Servers hold a poll until there is a result. After a reply without a result, the next poll waits this long. */
 const SHORTEST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 5000;
-/** Retries of a poll after a server error: some proxies send such errors at random. */
-const SERVER_ERRORS = 3;
 
 /**
  * Waits for the result of an accepted request. Every poll has its own deadline, and all polls together have the total
@@ -154,11 +152,9 @@ async function retrieve<S extends z.ZodType>(
       if (failure === undefined) return read(request.name, schema, answer);
       if (failure !== 'pending') throw failure;
     } catch (error) {
-      const again =
-        isKind(error, 'busy', 'unreachable') ||
-        (isKind(error, 'failed') && error.status >= 500 && serverErrors++ < SERVER_ERRORS);
+      const again = isKind(error, 'busy', 'unreachable') || (isServerError(error) && serverErrors++ < SERVER_ERRORS);
       if (!again) throw named(request.name, error);
-      asked = error.waitMs ?? 0;
+      asked = (error as TinkerError).waitMs ?? 0;
     }
     const now = performance.now();
     if (now >= deadline) throw new TinkerError('late', `${request.name}: no result within ${http.timing.total} s`);

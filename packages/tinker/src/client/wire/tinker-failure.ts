@@ -1,8 +1,9 @@
 import { BackendError } from '@drmas/engine/errors';
+import { isPassing } from '@drmas/engine/platform';
 
 /**
- * `busy`: try again later (408, 429, 503). `unreachable`: no answer of the server itself, and it is unknown whether the
- * request arrived (a proxy's 502 and 504, too). `late`: no result within the total deadline. `lost`: the session,
+ * `busy`: try again later (408, 425, 429, 503, 529). `unreachable`: no answer of the server itself, and it is unknown whether the
+ * request arrived (a proxy's 502, 504, or 520 to 530, too). `late`: no result within the total deadline. `lost`: the session,
  * model, sampler or future no longer exists. `refused`: the request was wrong. `failed`: the server failed while it
  * computed. `malformed`: the answer has another shape than expected, or numbers in it are missing. `fate-unknown`: an
  * update may or may not have happened, and a second request could do it twice.
@@ -55,12 +56,15 @@ export function failureOf(request: string, status: number, body: unknown): Tinke
   return new TinkerError(kindOf(status, text, isUsers(body)), message, { status, shape });
 }
 
+/** The statuses of a server that has not begun with the request. */
+const BUSY: readonly number[] = [408, 425, 429, 503, 529];
+
 const isUsers = (body: unknown) =>
   typeof body === 'object' && body !== null && 'category' in body && /^user$/i.test(String(body.category));
 
 function kindOf(status: number, text: string, isRefused: boolean): FailureKind {
-  if (status === 408 || status === 429 || status === 503) return 'busy';
-  if (status === 502 || status === 504) return 'unreachable'; // a proxy says so, and may have passed the request on
+  if (BUSY.includes(status)) return 'busy';
+  if (isPassing(status)) return 'unreachable'; // a proxy says so, and may have passed the request on
   if (status === 410) return 'lost';
   if (/checkpoint\b.*not found/i.test(text)) return 'refused'; // no saved weights to recover from
   if (LOST.test(text)) return 'lost';
