@@ -206,6 +206,7 @@ async function redisOfTest() {
     scriptedSampler(() => '2'),
   );
   const url = `redis://127.0.0.1:${port}`;
+  const said: string[] = [];
   const executor = (address = url) =>
     queueExecutor(context, {
       code: { source: recipe, codeHash: 'code' },
@@ -220,9 +221,9 @@ async function redisOfTest() {
       } as never,
       recipe: 'digest',
       gateway: undefined,
-      host: { notify: () => {}, warn: () => {} },
+      host: { notify: (message) => void said.push(message), warn: () => {} },
     });
-  return { child, url, executor };
+  return { child, url, executor, said };
 }
 
 const step = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
@@ -345,6 +346,37 @@ describe.skipIf(server.error !== undefined)('the executor of a run whose Redis i
     20_000,
   );
 });
+
+it.skipIf(server.error !== undefined)(
+  'a run says how to start a worker when the last one has died in the middle of an episode',
+  async () => {
+    const { child, url, executor, said } = await redisOfTest();
+    const client = new Redis(url);
+    try {
+      const opened = await executor();
+      const { run, ask } = await registered('mine', client);
+      const playing = opened.playGroups(step);
+      const queue = queueOf('mine', run.run);
+      const connection = redisOptions(url);
+      const often = { connection, lockDuration: 1000, stalledInterval: 500 };
+      const dying = new Worker(queue, () => new Promise(() => {}), often);
+      dying.on('error', () => {});
+      while ((await client.keys(`bull:${queue}:*:lock`)).length === 0) await takesTime(20);
+      await dying.close(true);
+      while (!said.some((message) => message.startsWith('no worker plays for this run: drmas serve worker')))
+        await takesTime(100);
+      const worker = new Worker(queue, emptily(ask), often);
+      worker.on('error', () => {});
+      expect((await playing).flatMap(({ episodes }) => episodes)).toHaveLength(step.groupSize);
+      await worker.close(true);
+      await opened.close?.();
+    } finally {
+      client.disconnect();
+      child.kill('SIGKILL');
+    }
+  },
+  40_000,
+);
 
 it.skipIf(server.error !== undefined)(
   'a worker whose Redis is gone ends at once if it is interrupted',

@@ -11,10 +11,10 @@ import { connectRedis, queueModules } from './redis.js';
 import { RolloutServer } from './rollout-server.js';
 import { ANNOUNCED_SECONDS, announcementKey, queueOf } from './wire.js';
 
-/** After this time without a worker, drmas prints how to start one. */
-const LONELY_MS = 5000;
 /** The run looks this often for jobs that Redis lost, and renews its announcement. */
 const RENEW_MS = (ANNOUNCED_SECONDS * 1000) / 4;
+/** After so many looks at which no worker plays, drmas prints how to start one. */
+const LONELY_LOOKS = 2;
 /** A worker whose attempt failed tries its episode again after this time. */
 const AGAIN_MS = 200;
 /** A run that is over waits this long for Redis to remove its entries. */
@@ -101,9 +101,18 @@ export async function queueExecutor(
       },
     );
   // The announcement is renewed while the run lives. Jobs that Redis lost or that cannot be read are added again.
+  let lonely = 0;
   const renew = async () => {
     await announce();
     await Promise.all(server.open.map(restore));
+    // A worker holds the lock of an episode that it plays. Redis drops the locks of a worker that died.
+    const locks = server.open.map((job) => `${jobs.toKey(job)}:lock`);
+    if (locks.length > 0) lonely = (await redis.exists(...locks)) > 0 ? 0 : lonely + 1;
+    if (lonely !== LONELY_LOOKS) return;
+    host.notify(
+      `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
+        `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
+    );
   };
   const restore = async (job: string) => {
     const state = await stateOf(job).catch((error: unknown) => {
@@ -132,14 +141,6 @@ export async function queueExecutor(
     });
     busy = false;
   }, RENEW_MS).unref();
-  const lonely = setInterval(() => {
-    if (server.workers > 0) return;
-    host.notify(
-      `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
-        `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
-    );
-    clearInterval(lonely);
-  }, LONELY_MS).unref();
 
   /** Removes the run's announcement and queue. What remains is only in Redis. */
   const removeEntries = async () => {
@@ -166,7 +167,6 @@ export async function queueExecutor(
     }),
     async close() {
       clearInterval(renewing);
-      clearInterval(lonely);
       server.end(new Error('the run is over'));
       await listening.close();
       await Promise.race([removeEntries(), sleep(REMOVE_MS, undefined, { ref: false })]);

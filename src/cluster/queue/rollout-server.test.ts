@@ -75,7 +75,7 @@ describe('the rollout server', () => {
   });
 
   it('lets in workers of its code and version, each with a secret of its own, and tells them what they need', async () => {
-    const { server, ask, register } = opened();
+    const { ask, register } = opened();
     expect((await ask('register', worker, 'window')).status).toBe(401);
     expect(await ask('register', { ...worker, codeHash: 'other' }, door)).toMatchObject({
       status: 409,
@@ -85,7 +85,6 @@ describe('the rollout server', () => {
       status: 409,
       answer: { code: 'version' },
     });
-    expect(server.workers).toBe(0);
     const { answer } = await ask('register', worker, door);
     expect(answer).toMatchObject({
       recipe: 'digest',
@@ -94,7 +93,6 @@ describe('the rollout server', () => {
     });
     expect((answer as Registered).proof).toBe(key.proof('run', 'once'));
     expect(await register()).not.toBe((answer as Registered).secret);
-    expect(server.workers).toBe(2);
     // The secret for registration allows no other request.
     expect((await ask('take', { job: 'e0' }, door)).status).toBe(401);
   });
@@ -206,7 +204,6 @@ describe('the rollout server', () => {
       answer: { message: named },
     });
     expect(faults).toEqual([expect.stringMatching(named)]);
-    expect(server.workers).toBe(1);
     for (const path of ['take', 'over'])
       expect((await ask(path, { job: 'e0', episode: played(1) }, liar)).status).toBe(401);
     expect(server.open).toEqual(['e0']);
@@ -222,6 +219,22 @@ describe('the rollout server', () => {
     const { failure, score, turns } = await offered;
     expect(failure).toMatchObject({ reason: 'backend', message: /worker 3 \(host\).*the reward is 1e\+308/ });
     expect([score.team, turns]).toEqual([0, []]);
+  });
+
+  it('counts an episode as failed after eight workers that took it and did not hand it in', async () => {
+    const faults: string[] = [];
+    const { server, ask, register } = opened(undefined, {}, { onFault: (message) => void faults.push(message) });
+    const offered = server.offer('e0', request, undefined);
+    for (let died = 0; died < 8; died++) {
+      const secret = await register();
+      for (let times = 0; times < 2; times++)
+        expect(await ask('take', { job: 'e0' }, secret)).toEqual({ status: 200, answer: request });
+    }
+    expect(faults).toEqual([]);
+    expect((await ask('take', { job: 'e0' }, await register())).status).toBe(410);
+    const message = expect.stringMatching(/a\/2 in step 7 failed: 8 workers took it, and none of them handed it in/);
+    expect((await offered).failure).toEqual({ reason: 'backend', message });
+    expect(faults).toEqual([message]);
   });
 
   it('refuses a tokenizer that a worker cannot make, before any worker plays', () => {

@@ -26,6 +26,8 @@ import {
 const MOST_BYTES = 256e6;
 /** An episode has failed if this many workers handed in one that the run did not sample. */
 const MOST_FAULTS = 3;
+/** An episode has failed if this many workers took it and none of them handed it in: it may end their processes. */
+const MOST_TAKERS = 8;
 /** The most warnings of gateways, and of teams, that are passed on. */
 const MOST_IGNORED = 100;
 const MOST_WARNINGS = 1000;
@@ -51,6 +53,8 @@ interface OpenEpisode {
   readonly reject: (error: unknown) => void;
   readonly answered: AnsweredCalls;
   faults: number;
+  /** The secrets of the workers that took it. */
+  readonly takers: Set<string>;
 }
 
 interface RegisteredWorker {
@@ -79,7 +83,7 @@ export class RolloutServer {
     this.#options = options;
     this.#settings = remoteSettings(options.context);
     this.#answer('register', (ask) => this.#register(ask));
-    this.#answer('take', ({ job }) => this.#episode(job).request);
+    this.#answer('take', ({ job }, _, worker) => this.#take(job, worker));
     this.#answer('call', (ask, gone) => this.#call(ask, gone));
     this.#answer('over', ({ job, episode }, _, worker) => this.#over(job, episode, worker));
     this.#answer('broken', ({ job, message }) => {
@@ -101,11 +105,6 @@ export class RolloutServer {
     });
   }
 
-  /** The number of workers that registered and were not refused afterwards. */
-  get workers(): number {
-    return this.#workers.size;
-  }
-
   get open(): readonly string[] {
     return [...this.#open.keys()];
   }
@@ -117,7 +116,7 @@ export class RolloutServer {
     try {
       return await new Promise<Episode>((resolve, reject) => {
         const answered = new AnsweredCalls();
-        this.#open.set(job, { request, controller, resolve, reject, answered, faults: 0 });
+        this.#open.set(job, { request, controller, resolve, reject, answered, faults: 0, takers: new Set() });
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true, signal: controller.signal });
       });
     } finally {
@@ -143,6 +142,16 @@ export class RolloutServer {
     const secret = randomBytes(32).toString('hex');
     this.#workers.set(secret, { secret, name: `${++this.#registered} (${excerpt(visible(name))})` });
     return { secret, proof: key.proof(run, nonce), recipe, settings: this.#settings, gateway, leaseSeconds };
+  }
+
+  #take(job: string, { secret }: RegisteredWorker): PlayRequest {
+    const open = this.#episode(job);
+    if (open.takers.add(secret).size <= MOST_TAKERS) return open.request;
+    const { task, sample, step } = open.request;
+    const why = `the episode of ${task.id}/${sample} in step ${step} failed: ${MOST_TAKERS} workers took it, and none of them handed it in; it may end their processes`;
+    this.#options.onFault?.(why);
+    fail(open, why);
+    throw new DialectError(410, 'over', why);
   }
 
   async #call({ job, policy, request }: WorkerRequests['call']['ask'], gone: AbortSignal) {
@@ -180,10 +189,7 @@ export class RolloutServer {
       `${why}. The worker is refused, and ${last ? `the episode failed after ${MOST_FAULTS} workers` : 'another one plays the episode again'}`,
     );
     this.#workers.delete(secret);
-    if (last) {
-      const failure = { reason: 'backend', message: why } as const;
-      resolve({ task, sample, turns: [], outcome: undefined, score: noScore, failure });
-    }
+    if (last) fail(open, why);
     throw new DialectError(403, 'refused', why);
   }
 
@@ -214,4 +220,10 @@ export class RolloutServer {
       return new Response(packed(await act(ask, c.req.raw.signal, worker)));
     });
   }
+}
+
+/** Ends an episode as failed. */
+function fail({ request: { task, sample }, resolve }: OpenEpisode, message: string): void {
+  const failure = { reason: 'backend', message } as const;
+  resolve({ task, sample, turns: [], outcome: undefined, score: noScore, failure });
 }
