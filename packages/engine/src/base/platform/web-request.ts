@@ -152,8 +152,16 @@ interface FailedAttempt {
 export const withAskedWait = <E extends Error>(error: E, { headers }: Pick<WebAnswer, 'headers'>): E =>
   Object.assign(error, { waitMs: retryAfterMs(headers) });
 
-/** Waits as long as the server asked, before the next attempt; for `onFailedAttempt` of p-retry. */
-export async function askedWait({ error, retriesLeft }: FailedAttempt, signal?: AbortSignal): Promise<void> {
+/**
+ * Waits as long as the server asked, before the next attempt; for `onFailedAttempt` of p-retry.
+ * @param most The longest wait, in milliseconds
+ */
+export async function askedWait(
+  { error, retriesLeft }: FailedAttempt,
+  signal?: AbortSignal,
+  most = LONGEST_RETRY_AFTER_MS,
+): Promise<void> {
   if (error.waitMs === undefined || retriesLeft === 0) return;
-  await sleep(error.waitMs, undefined, { signal }).catch(() => {}); // p-retry looks at the signal itself
+  // p-retry looks at the signal itself
+  await sleep(Math.max(0, Math.min(error.waitMs, most)), undefined, { signal }).catch(() => {});
 }

@@ -122,7 +122,8 @@ export class Http {
 
   /**
    * Sends a request, and repeats it with back-off while the server is busy or absent. After a server error, or if the
-   * reply was lost on the way, the request is sent again only if it is `repeatable`. All attempts together end with the total deadline.
+   * reply was lost on the way, the request is sent again only if it is `repeatable`. All attempts together end with the
+   * total deadline.
    */
   async ask<S extends z.ZodType>(
     path: string,
@@ -140,7 +141,8 @@ export class Http {
       randomize: true,
       signal: this.signal,
       maxRetryTime: this.timing.total * 1000,
-      onFailedAttempt: (failed) => (isKind(failed.error, 'busy') ? askedWait(failed, this.signal) : undefined),
+      onFailedAttempt: (failed) =>
+        isKind(failed.error, 'busy') ? askedWait(failed, this.signal, leftMs()) : undefined,
       shouldRetry: ({ error }) =>
         isKind(error, 'busy') ||
         (repeatable && (isKind(error, 'unreachable') || (isServerError(error) && serverErrors++ < SERVER_ERRORS))),

@@ -20,6 +20,15 @@ it('asks a busy server again when the server wishes: a request, and a poll for i
   client.close();
 });
 
+it('waits for a busy server no longer than its deadline, whatever the server asks', async () => {
+  const seconds = stopwatch();
+  const server = await webServer((_, response) => void response.writeHead(429, { 'retry-after': '100' }).end());
+  const client = new TinkerClient({ url: server.url, apiKey: undefined, timing: { ...timing, total: 1 } });
+  await expect(client.ask('forward', {}, z.unknown())).rejects.toThrow('not answered within 1 s');
+  expect(seconds()).toBeLessThan(4);
+  client.close();
+});
+
 afterEach(() => void vi.unstubAllGlobals());
 
 it.each([

@@ -4,8 +4,8 @@ import { isPassing } from '@drmas/engine/platform';
 /**
  * `busy`: try again later (408, 425, 429, 503, 529). `unreachable`: no answer of the server itself, and it is unknown
  * whether the request arrived (a proxy's 502, 504, or 520 to 530, too). `late`: no result within the total deadline.
- * `lost`: the session, model, sampler or future no longer exists. `refused`: the request was wrong. `failed`: the server
- * failed while it computed. `malformed`: the answer has another shape than expected, or numbers in it are missing.
+ * `lost`: the session, model, sampler or future no longer exists. `refused`: the request was wrong. `failed`: the
+ * server failed while it computed. `malformed`: the answer has another shape than expected, or numbers are missing.
  * `fate-unknown`: an update may or may not have happened, and a second request could do it twice.
  */
 export type FailureKind =
