@@ -111,7 +111,7 @@ const overResponses =
   (refer: boolean): Play =>
   async ({ gateway }) => {
     const { responses } = clientOf(gateway);
-    const tools = [{ type: 'function' as const, strict: false, ...lookTool }];
+    const tools = [{ type: 'function' as const, strict: null, ...lookTool }];
     const input: OpenAI.Responses.ResponseInputItem[] = [{ role: 'user', content: 'What is in a?' }];
     const first = await responses.create({ model: 'solver', input, tools });
     for (const item of first.output)
