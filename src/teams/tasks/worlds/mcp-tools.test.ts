@@ -85,6 +85,7 @@ async function keeper(status: number, text: string, notices = 0) {
     if (id === undefined) return response.writeHead(202).end();
     if (asked === 'tools/list') return answer({ tools: [{ name: 'session', inputSchema: { type: 'object' } }] });
     if (params?.name === 'busy') return response.writeHead(503).end('busy');
+    if (params?.name === 'limited') return response.writeHead(429).end('too many calls in this session');
     return answer({ content: [{ type: 'text', text: session }] });
   });
   return { url: `${server.url}/mcp`, sessions, forget: () => sessions.clear(), told: () => told };
@@ -212,7 +213,8 @@ describe('tools of an MCP server at an address', () => {
     const { url, sessions } = await keeper(404, 'unknown');
     const controller = new AbortController();
     const { call } = await mcpTools(url).open(controller);
-    await expect(call({ name: 'busy', arguments: '{}' })).rejects.toEqual(refusal('closed'));
+    for (const name of ['busy', 'limited'])
+      await expect(call({ name, arguments: '{}' })).rejects.toEqual(refusal('closed'));
     const { call: later } = await mcpTools(url).open(controller);
     expect(await later({ name: 'session', arguments: '{}' })).toBe('s2');
     expect(await call({ name: 'session', arguments: '{}' })).toBe('s1');

@@ -314,7 +314,7 @@ function isForgotten({ client }: Connection, error: unknown): boolean {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
   if (client.transport?.sessionId === undefined || typeof status !== 'number') return false;
   // Status 404 says so by itself. Servers also say so with 400, 401 or 503 and a text.
-  return status === 404 || (status >= 400 && /session|not initialized/i.test(messageOf(error)));
+  return status === 404 || (status >= 400 && status !== 429 && /session|not initialized/i.test(messageOf(error)));
 }
 
 /** The reason of a failed call, by the client's code: a word for a broken connection, a number for a refusal. */
