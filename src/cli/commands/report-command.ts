@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
 import { ArgumentError } from '@drmas/engine/errors';
 import { DEFAULT_EPISODE_BYTES, lastWritten, RUNS, writeReport } from '../../dashboard/report.js';
 import { readAblation } from '../../method/store.js';
@@ -37,7 +37,7 @@ export const report = defineCommand({
   async run(context, [named], flags) {
     const runs = named.length > 0 ? named : [await lastWritten(RUNS)];
     const to = flags.to ?? (runs.length === 1 ? join(runs[0] ?? '', 'report.html') : 'report.html');
-    if (!/\.html?$/i.test(to))
+    if (!/^(\.html?)?$/i.test(extname(to)))
       throw new ArgumentError(
         `--to: expected a file that ends with .html, got '${to}'; \`--json\` of \`runs\`, \`ablate\` and \`evaluate\` prints numbers`,
       );

@@ -123,7 +123,8 @@ it('refuses what is not a run, and to overwrite what is not a report', async () 
     err: expect.stringContaining('--to: expected a file that ends with .html, got'),
   });
   await writeFile(join(path, 'empty.html'), '');
-  expect((await drmas(['report', path, '--to', join(path, 'empty.html')])).code).toBe(0);
+  for (const name of ['empty.html', 'page'])
+    expect((await drmas(['report', path, '--to', join(path, name)])).code).toBe(0);
   expect((await drmas(['report', path, '--to', join(root, 'no', 'where.html')])).code).toBe(2);
 });
 
