@@ -237,7 +237,7 @@ function langfuseSpan(value: JsonFields): UnplacedSpan | undefined {
   const usage = [jsonOf(fieldOf(value, 'usageDetails')), value.usage].find(isObject) ?? {};
   const more = isObject(metadata) && isObject(metadata.attributes) ? attributesOf(metadata.attributes) : {};
   const contents = { input: jsonOf(value.input), output: value.output };
-  // Opik has tools there. A program of Langfuse may have what it likes there, and its tools in the request.
+  // Opik has tools there. A program of Langfuse may have any value there, and its tools in the request.
   const offered = toolsIn(contents.input) === undefined ? listOf(toolsIn(metadata)) : [];
   return {
     ...{ trace, id, name: text(value.name) ?? '', parent },

@@ -64,7 +64,7 @@ interface Resident {
   broken: boolean;
 }
 
-/** What trains with one optimiser: a policy, or the trunk or the head of a critic. */
+/** A part that trains with one optimiser: a policy, or the trunk or the head of a critic. */
 type TrainedState = CriticState['head'];
 
 /** The state of an optimiser, without its numbers. */

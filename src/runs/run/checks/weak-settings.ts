@@ -279,7 +279,7 @@ function idleCorrection(correction: ReturnType<typeof correctionOf>, path: strin
   ];
 }
 
-/** A warning if a correction changes tokens whose probability is what it was when they were sampled. */
+/** A warning if a correction changes tokens whose probability has not changed since they were sampled. */
 function lowCap(correction: ReturnType<typeof correctionOf>, path: string): string[] {
   if (correction === undefined || correction.cap >= 1) return [];
   const { cap, beyond } = correction;
