@@ -45,6 +45,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
   const sizes = penalties === 'normalised' ? [...set('invalidPenalty'), ...costs] : [];
   const { filter } = training;
   const names = Object.keys(agents);
+  const lossOf = (policy: string) => lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses);
   return [
     ...(sizes.length === 0
       ? []
@@ -78,24 +79,21 @@ export function weakSettings(recipe: Settings): RunWarning[] {
     ...unheardPolicies(agents, policies, recipe.assign),
     ...Object.entries(policies).flatMap(([name, policy]) => {
       const own = Object.entries(agents).filter(([agent]) => recipe.assign[agent] === name);
-      const loss = lossNamed(lossSettings(recipe, name), recipe.lists.ownLosses);
-      return scalesWithAdvantages(loss) ? scaleOfGradients(name, policy, Object.fromEntries(own)) : [];
+      return scalesWithAdvantages(lossOf(name)) ? scaleOfGradients(name, policy, Object.fromEntries(own)) : [];
     }),
     ...Object.entries(policies).flatMap(([name, { epochs, miniBatches }]) => {
       // A server may sample with other rounding than it trains with.
       const samplesElsewhere = samplerOfModel(recipe, name) !== undefined || 'url' in backendOfModel(recipe, name);
       if (stalenessOf(recipe.rollout) > 0 || samplesElsewhere) return [];
-      const [loss, path] = [lossSettings(recipe, name), lossPath(recipe, name)];
-      if (epochs * miniBatches > 1) return idleCorrection(correctionOf(lossNamed(loss, recipe.lists.ownLosses)), path);
-      return idleLossSettings(loss, recipe.lists).map(
+      const path = lossPath(recipe, name);
+      if (epochs * miniBatches > 1) return idleCorrection(correctionOf(lossOf(name)), path);
+      return idleLossSettings(lossSettings(recipe, name), recipe.lists).map(
         (setting) =>
           `each step makes one update with the weights that played, so all ratios are 1, and ${path}.` +
           `${setting} changes nothing: choose policies.${name}.epochs or policies.${name}.miniBatches above 1, or leave it out`,
       );
     }),
-    ...Object.keys(policies).flatMap((name) =>
-      lowCap(correctionOf(lossNamed(lossSettings(recipe, name), recipe.lists.ownLosses)), lossPath(recipe, name)),
-    ),
+    ...Object.keys(policies).flatMap((name) => lowCap(correctionOf(lossOf(name)), lossPath(recipe, name))),
     ...Object.entries(policies).flatMap(([name, { critic }]) =>
       critic === undefined || estimator.traits.needs === 'values'
         ? []
