@@ -31,6 +31,13 @@ it('waits for a busy server no longer than its deadline, whatever the server ask
 
 afterEach(() => void vi.unstubAllGlobals());
 
+/** The id of an accepted request, or the kind of its failure. */
+const outcomeOf = (submitted: ReturnType<TinkerClient['submit']>): Promise<string> =>
+  submitted.then(
+    ({ id }) => id,
+    ({ kind }) => kind,
+  );
+
 it.each([
   ['ECONNREFUSED', 'one'],
   ['EAI_AGAIN', 'one'],
@@ -47,13 +54,7 @@ it.each([
   };
   vi.stubGlobal('fetch', failing);
   const client = new TinkerClient({ url: server.url, apiKey: undefined, timing });
-  const submitted = client.submit('optim_step', {}, { repeatable: false });
-  expect(
-    await submitted.then(
-      ({ id }) => id,
-      ({ kind }) => kind,
-    ),
-  ).toBe(outcome);
+  expect(await outcomeOf(client.submit('optim_step', {}, { repeatable: false }))).toBe(outcome);
   expect(server.requests).toHaveLength(outcome === 'one' ? 1 : 0);
   client.close();
 });
@@ -70,13 +71,7 @@ it.each([
       else response.end(JSON.stringify({ request_id: 'one' }));
     });
     const client = new TinkerClient({ url: server.url, apiKey: undefined, timing: { ...timing, retries: 7 } });
-    const submitted = client.submit('asample', {}, { repeatable });
-    expect(
-      await submitted.then(
-        ({ id }) => id,
-        ({ kind }) => kind,
-      ),
-    ).toBe(outcome);
+    expect(await outcomeOf(client.submit('asample', {}, { repeatable }))).toBe(outcome);
     expect(server.requests).toHaveLength(Math.min(errors, repeatable ? 3 : 0) + 1);
     client.close();
   },
@@ -93,13 +88,7 @@ it.each([
     else response.end(JSON.stringify({ request_id: 'one' }));
   });
   const client = new TinkerClient({ url: server.url, apiKey: undefined, timing });
-  const submitted = client.submit('optim_step', {}, { repeatable: false });
-  expect(
-    await submitted.then(
-      ({ id }) => id,
-      ({ kind }) => kind,
-    ),
-  ).toBe(outcome);
+  expect(await outcomeOf(client.submit('optim_step', {}, { repeatable: false }))).toBe(outcome);
   client.close();
 });
 
