@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** The id of the user without rights on Debian. */
 const NOBODY = 65534;
 const BUSY = 'for (;;);';
-/** The environment without npm's settings: those of the user who typed the command are no other user's. */
+/** The environment without npm's settings, which belong to the user who typed the command. */
 const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')));
 
 interface Report {

@@ -248,7 +248,7 @@ async function flushTree(path: string): Promise<void> {
 /** Error codes of a file that this process may not write. Such a file is complete; it is flushed if possible. */
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
 
-/** The code of what Node's permission model (`--permission`) refuses, such as `fsync`. */
+/** The error code of Node's permission model (`--permission`), which refuses `fsync`. */
 const DENIED = 'ERR_ACCESS_DENIED';
 
 /**

@@ -95,7 +95,7 @@ interface Explanation {
   readonly message: string;
 }
 
-/** The beginnings of zod's own messages. A schema's author knows better what was expected. */
+/** The beginnings of zod's own messages. A message of the schema's author says more. */
 const OF_ZOD = /^(?:Invalid|Too (?:small|big)|Unrecognized)/;
 
 /** The place and the words of one fault of `root`. */

@@ -111,7 +111,7 @@ const defaultDeadlines: Deadlines = {
   bodyMsPerKilobyte: 60,
   readMs: 60_000,
   // Longer than clients and proxies keep a connection that they use again (aiohttp: 15 s, AWS and nginx: 60 s, Go:
-  // 90 s), or they send a request just when it closes. Node's own 5 s is as long as that of OpenAI's Python client.
+  // 90 s), or they send a request just when it closes. OpenAI's Python client keeps one for 5 s, and so does Node.
   idleMs: 100_000,
   checkMs: 1000,
 };
