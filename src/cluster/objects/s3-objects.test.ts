@@ -60,6 +60,33 @@ describe('storage that fails', () => {
     expect(s3.requests.length - before).toBe(4);
   });
 
+  it('is asked again with the keys that replaced those of a session that is over', async () => {
+    const file = join(root, 'credentials');
+    const write = (id: string) =>
+      writeFile(file, `[rotated]\naws_access_key_id=${id}\naws_secret_access_key=${SECRET}\n`);
+    const rotated = withEnvironment({
+      ...{ AWS_SHARED_CREDENTIALS_FILE: file, AWS_PROFILE: 'rotated' },
+      ...{ AWS_ACCESS_KEY_ID: undefined, AWS_SECRET_ACCESS_KEY: undefined },
+    });
+    try {
+      await write('AKIDALL');
+      const objects = await open({ retries: 0 });
+      expect(await objects.list('a/')).toEqual([]);
+      await write('AKIDREAD');
+      let before = s3.requests.length;
+      s3.fault = ({ headers }) =>
+        headers.authorization?.includes('AKIDALL') ? { status: 400, code: 'ExpiredToken' } : undefined;
+      expect(await Promise.all([objects.list('a/'), objects.list('b/')])).toEqual([[], []]);
+      expect(s3.requests.length - before).toBe(4);
+      before = s3.requests.length;
+      s3.fault = () => ({ status: 400, code: 'ExpiredToken' });
+      await expect(objects.list('a/')).rejects.toThrow(/S3 rejects the credentials \(ExpiredToken\)$/);
+      expect(s3.requests.length - before).toBe(1);
+    } finally {
+      rotated();
+    }
+  });
+
   it('is asked again if it says nothing for a while', async () => {
     const objects = await open({ retries: 1, silenceMs: 200 });
     let silent = 1;

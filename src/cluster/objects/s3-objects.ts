@@ -69,7 +69,9 @@ export class S3Objects implements ObjectStore {
     this.#prefix = prefix;
     this.place = `s3://${bucket}/${prefix}`.replace(/\/$/, '');
     this.#options = { retries, retryDelayMs, partBytes };
+    const reread = { ignoreCache: true }; // of AWS's files, which other programs write with new keys
     this.#client = new s3.S3Client({
+      ...reread,
       ...(region === undefined ? {} : { region }),
       ...(endpoint ? { endpoint, forcePathStyle: true } : {}),
       // Node's own agents, with the proxy that they use. The client itself waits for ever on a silent connection.
@@ -207,7 +209,7 @@ export class S3Objects implements ObjectStore {
     const { retries, retryDelayMs } = this.#options;
     const failure = (error: unknown): S3Failure => s3Failure(error, this.#bucket);
     try {
-      return await pRetry(act, {
+      return await pRetry((attempt) => this.#withFreshKeys(() => act(attempt)), {
         retries,
         minTimeout: retryDelayMs,
         maxTimeout: LONGEST_WAIT_MS,
@@ -217,6 +219,21 @@ export class S3Objects implements ObjectStore {
     } catch (error) {
       const { reason, message } = failure(error);
       throw new StoreError(reason, `${this.place}: ${what}: ${message}`);
+    }
+  }
+
+  /** Repeats a request whose keys S3 rejects, if the environment's keys are others by now: those of sessions expire. */
+  async #withFreshKeys<Result>(act: () => Promise<Result>): Promise<Result> {
+    const keys = async (options?: { forceRefresh: boolean }) => {
+      const { accessKeyId, secretAccessKey, sessionToken } = await this.#client.config.credentials(options);
+      return JSON.stringify([accessKeyId, secretAccessKey, sessionToken]);
+    };
+    const used = await keys();
+    try {
+      return await act();
+    } catch (error) {
+      if (!UNKNOWN_KEYS.has((error as Error).name) || used === (await keys({ forceRefresh: true }))) throw error;
+      return await act();
     }
   }
 }
