@@ -37,8 +37,9 @@ describe('node packages', () => {
     folder: string,
     npm: string,
     others = ':/usr/bin:/bin',
+    places: Record<string, string> = { DRMAS_CACHE: join(root, 'cache') },
   ): Promise<{ code: number; err: string }> {
-    const env = { PATH: `${npm}${others}`, DRMAS_CACHE: join(root, 'cache') };
+    const env = { PATH: `${npm}${others}`, ...places };
     const child = spawn(process.execPath, [INSTALLER, '.'], { cwd: folder, env });
     let err = '';
     child.stderr.on('data', (part) => {
@@ -76,6 +77,10 @@ describe('node packages', () => {
       err: expect.stringMatching(/cannot start npm .*nodes need Node with npm, or --ray-command/),
     });
     expect((await readdir(join(root, 'cache', 'packages'))).filter((name) => name.includes('tmp'))).toEqual([]);
+    expect(await install(await project('{"b":1}'), failing, '', { HOME: 'relative' })).toEqual({
+      code: 1,
+      err: expect.stringMatching(/not on this node: the home directory is unknown; set DRMAS_CACHE/),
+    });
   });
 });
 

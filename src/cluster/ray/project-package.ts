@@ -123,15 +123,12 @@ export const installerSource = `import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 
 const folder = process.argv[2] ?? '.';
 const files = ['package.json', 'package-lock.json'];
 const hash = createHash('sha256').update([process.platform, process.arch, process.versions.modules].join(' '));
 for (const name of files) hash.update('\\0').update(readFileSync(join(folder, name)));
-const caches = process.env.DRMAS_CACHE || join(homedir(), '.cache', 'drmas');
-const place = join(caches, 'packages', hash.digest('hex').slice(0, 32));
-
 process.on('uncaughtException', (error) => {
   console.error('the packages of this project are not on this node: ' + error.message);
   process.exit(1);
@@ -140,6 +137,14 @@ process.on('uncaughtException', (error) => {
 function fail(message) {
   throw new Error(message);
 }
+
+function home() {
+  const known = homedir(); // throws for a user whom the system does not know
+  return isAbsolute(known) ? known : fail('the home directory is unknown; set DRMAS_CACHE');
+}
+
+const caches = process.env.DRMAS_CACHE || join(home(), '.cache', 'drmas');
+const place = join(caches, 'packages', hash.digest('hex').slice(0, 32));
 
 if (!existsSync(place)) {
   const temporary = place + '.tmp-' + randomBytes(6).toString('hex');

@@ -2,11 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import os, { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ArgumentError } from '../core/errors.js';
+import { cacheDirectory, configDirectory } from './cache-directory.js';
 import { kernelThreads, nodeHost } from './node-host.js';
 
 /** Gives this machine another number of cores, until the test's end. */
@@ -46,6 +47,17 @@ describe('nodeHost', () => {
   it.each([[0], [-1], [1.5], [Number.NaN], [2000]])('refuses %d threads', (threads) => {
     expect(() => nodeHost({ threads })).toThrow(ArgumentError);
   });
+});
+
+it('has no directories that depend on the working directory', () => {
+  for (const name of ['HOME', 'XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'LOCALAPPDATA', 'APPDATA', 'USERPROFILE'])
+    vi.stubEnv(name, 'relative');
+  try {
+    for (const directory of [cacheDirectory({}), configDirectory()])
+      expect(isAbsolute(directory), directory).toBe(true);
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });
 
 it('has directories for a user whom the system does not know, as in a container', async () => {
