@@ -52,6 +52,21 @@ describe('the command drmas', () => {
     parse(create, { ecmaVersion: 2015, sourceType: 'script', allowHashBang: true });
   });
 
+  it('says which limit keeps it from loading, and shows the stack of any other fault', async () => {
+    const { drmas } = await packages('limits');
+    const main = join(root, 'limits/node_modules/drmas/dist/src/cli/main.js');
+    const ran = async (fault: string) => {
+      await writeFile(main, `throw ${fault}`);
+      return under('20.20.0', drmas);
+    };
+    expect(await ran(`Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })`)).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr: 'error: drmas cannot start: EMFILE: too many open files. Raise the limit (see `ulimit -n`)\n',
+    });
+    expect((await ran(`new RangeError('WebAssembly.Instance(): Out of memory')`)).stderr).toContain('`ulimit -v`');
+    expect((await ran(`new Error('a fault')`)).stderr).toMatch(/Error: a fault\n\s+at .*main\.js/);
+  });
+
   it('ships with a README as npm create drmas', async () => {
     const cwd = join(repository, 'create-drmas');
     const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json'], { cwd });

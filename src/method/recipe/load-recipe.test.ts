@@ -51,6 +51,16 @@ describe('loadRecipe', () => {
       await expect(loadRecipe(join(root, name))).rejects.toThrow(/not a regular file '.*pipe\.ts'/);
   });
 
+  it.skipIf(process.platform === 'win32')('says which characters no path to TypeScript may hold', async () => {
+    const team = 'const steps: number = 1;\nexport default steps;';
+    for (const folder of ['a?b', 'a\\b', 'a&b']) {
+      await mkdir(join(root, folder));
+      await writeFile(join(root, folder, 'team.ts'), team);
+      const expected = /[?\\]/.test(folder) ? 'a path with ? or \\ in it; rename' : 'export default defineRecipe';
+      await expect(loadRecipe(join(root, folder, 'team.ts')), folder).rejects.toThrow(expected);
+    }
+  });
+
   it('explains a module inside a CommonJS package', async () => {
     const refusal = 'Top-level await is currently not supported with the \\"cjs\\" output format';
     await writeFile(join(root, 'awaits.ts'), `throw new Error("${refusal}");`);

@@ -27,6 +27,9 @@ function prepare(): Promise<void> {
   return prepared;
 }
 
+/** URLs that the loader takes for others: it ends a TypeScript file's path at `?`. Node itself refuses a `\`. */
+const UNREADABLE = /%5C|%3F.*\.m?tsx?$/i;
+
 /**
  * The exports of a module.
  * @param url Its absolute file URL
@@ -34,6 +37,8 @@ function prepare(): Promise<void> {
  */
 export async function importUserModule(url: string): Promise<Readonly<Record<string, unknown>>> {
   if (url.endsWith('.cts')) throw new Error('a .cts file is CommonJS, and drmas is an ES module; expected .ts or .mts');
+  if (UNREADABLE.test(url))
+    throw new Error(`the loader of TypeScript cannot read a path with ? or \\ in it; rename the folder or the file`);
   await prepare();
   return (await import(url)) as Record<string, unknown>;
 }
