@@ -132,6 +132,11 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
       for (const type of FORMS) await refused(origin(EVIL, { 'content-type': type }));
     });
 
+    it('hosts that are no names', async () => {
+      for (const host of ['xn--localhost', 'xn--a.b', '256.1.1.1', '1.2.3.4.5', '[', 'a b', '\u00df', '%'])
+        for (const method of ['GET', 'POST']) await refused({ method, headers: { host } }, [400, 403]);
+    });
+
     it('names of other machines that lead to this one, unless a secret is sent', async () => {
       const keyless: Sent['headers'] = { authorization: undefined };
       for (const host of [

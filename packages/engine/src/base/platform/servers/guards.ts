@@ -35,6 +35,8 @@ export const accessBy = (token: string | undefined): Access =>
 export function guardOf(policy: ServerPolicy): Guard {
   const { access, publicPaths = [], mostBytes } = policy;
   return (request) => {
+    // The adaptor checks a host's letters. A name such as xn--a has the right ones, and is none.
+    if (!URL.canParse(request.url)) return new Response('the Host header is no name of a machine', { status: 400 });
     const { pathname: path } = new URL(request.url);
     const refuse = (status: number, code: string, message: string) =>
       policy.refuse(new DialectError(status, code, message), request);
