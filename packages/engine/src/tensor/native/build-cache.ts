@@ -1,16 +1,16 @@
-import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { access, chmod, constants, lstat, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { cacheDirectory, type Environment, nodeFiles } from '../../platform.js';
 
 /**
- * A directory for builds that can be written to: in the cache, or, where that cannot be written to, a private one of
- * this user among the system's temporary files.
- * @throws when neither can be made.
+ * A directory in which programs can be built and run: in the cache, or else a private one of this user among the
+ * system's temporary files.
+ * @throws if neither is one
  */
 export async function writableBuilds(environment: Environment = process.env): Promise<string> {
   const wanted = join(cacheDirectory(environment), 'native');
-  if (await canWrite(wanted)) return wanted;
+  if (await canHold(wanted)) return wanted;
   const uid = process.getuid?.(); // `userInfo` fails for a user whom the system does not know
   const root = join(tmpdir(), `drmas-${uid ?? userInfo().username}`);
   const fallback = join(root, 'native');
@@ -20,14 +20,21 @@ export async function writableBuilds(environment: Environment = process.env): Pr
   if (uid !== undefined && (owner !== uid || (mode & 0o170000) !== 0o040000))
     throw new Error(`${root} belongs to somebody else`);
   if ((mode & 0o077) !== 0) await chmod(root, 0o700);
-  if (await canWrite(fallback)) return fallback;
-  throw new Error(`neither ${wanted} nor ${fallback} can be written to`);
+  if (await canHold(fallback)) return fallback;
+  throw new Error(`neither ${wanted} nor ${fallback} can hold programs (read-only, full, or mounted with noexec)`);
 }
 
-async function canWrite(directory: string): Promise<boolean> {
+/** Whether programs in a directory can be made and run: some systems mount homes and temporary files with `noexec`. */
+async function canHold(directory: string): Promise<boolean> {
   try {
     await nodeFiles.makeDirectory(directory);
-    await rm(await mkdtemp(join(directory, '.try-')), { recursive: true });
+    const own = await mkdtemp(join(directory, '.try-'));
+    try {
+      await writeFile(join(own, 'program'), '', { mode: 0o700 });
+      await access(join(own, 'program'), constants.X_OK);
+    } finally {
+      await rm(own, { recursive: true });
+    }
     return true;
   } catch {
     return false;
