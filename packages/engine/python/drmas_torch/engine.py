@@ -378,11 +378,18 @@ def out_of_memory(error: BaseException) -> bool:
 
 def plain(error: BaseException) -> Header:
     """An error as data, with the name of its class on the other side."""
+    message = first_line(str(error)) or type(error).__name__
     if out_of_memory(error):
-        return {'name': 'DeviceError', 'reason': 'memory', 'message': f'the device has too little memory: {error}'}
+        return {'name': 'DeviceError', 'reason': 'memory', 'message': f'the device has too little memory: {message}'}
     name = error.name if isinstance(error, Refusal) else 'BackendError'
     name = 'NonFiniteError' if isinstance(error, NonFinite) else name
-    return {'name': name, 'message': str(error) or type(error).__name__}
+    return {'name': name, 'message': message}
+
+
+def first_line(message: str) -> str:
+    """Of an error. Those of CUDA and of compilers go on with advice for developers."""
+    line, _, rest = message.strip().partition('\n')
+    return f'{line} {first_line(rest)}' if line.endswith(':') else line
 
 
 def samples_of(header: Samples, arrays: Arrays) -> list[Sample]:

@@ -31,7 +31,7 @@ from drmas_torch.attention import BLOCK, Cache, masked_softmax, tree_blocks, wid
 from drmas_torch.config import AdapterSettings, Config, sent, size_of, views
 from drmas_torch.decoder import Decoder, Pieces, Ropes, compiled, rms_norm
 from drmas_torch.draws import draw, triangle_for
-from drmas_torch.engine import Engine
+from drmas_torch.engine import Engine, plain
 from drmas_torch.files import Base, read_parts
 from drmas_torch.frames import FrameError, Inbox, read_frame, write_frame
 from drmas_torch.head import TokenScores
@@ -803,6 +803,19 @@ class Calls(unittest.TestCase):
             with mock.patch.object(Sampler, '_decode', side_effect=RuntimeError(words)):
                 found = self.answered(engine)
             self.assertEqual({header['error']['name'] for header, _ in found['refused']}, {'DeviceError'})
+
+    def test_an_error_of_a_card_or_its_compiler_is_one_line(self) -> None:
+        advice = 'CUDA kernel errors might be asynchronously reported at some other API call.\nCompile with `DSA`.\n'
+        for words, line in (
+            (f'CUDA error: an illegal memory access was encountered\n{advice}', 'CUDA error: an illegal memory access'),
+            (f'CUDA error: out of memory\n{advice}', 'the device has too little memory: CUDA error: out of memory'),
+            ('inductor raised:\nRuntimeError: No valid configs.\n\nSet VERBOSE', 'inductor raised: RuntimeError: No'),
+        ):
+            message = plain(RuntimeError(words))['message']
+            self.assertTrue(message.startswith(line), message)
+            self.assertNotIn('\n', message)
+            self.assertNotRegex(message, 'asynchronously|VERBOSE')
+        self.assertEqual(plain(KeyError())['message'], 'KeyError')
 
     def test_whatever_finds_no_memory_runs_again_with_the_same_results(self) -> None:
         """Calls and ticks, and whichever of their operations it is that finds none, once."""
