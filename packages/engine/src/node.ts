@@ -9,4 +9,4 @@ export { openTextModel } from './endpoint/text-model.js';
 export { SampledBackend, sampledCapabilities } from './samplers/sampled-backend.js';
 export { inspectNative } from './tensor/native/load-kernels.js';
 export { selectKernels } from './tensor/select.js';
-export { deviceProblem, INSTALL_TORCH, lookForTorch, type PythonReport } from './torch/find-torch.js';
+export { deviceProblem, lookForTorch, type PythonReport, pythonProblem } from './torch/find-torch.js';

@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { PythonReport } from '@drmas/engine/node';
 import { findVulkan } from '@drmas/engine/platform';
 import type { GpuReport } from '@drmas/webgpu';
 import { describe, expect, it } from 'vitest';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
-import { gpuAdvice, gpuLines } from './doctor-command.js';
+import { gpuAdvice, gpuLines, torchLines } from './doctor-command.js';
 
 const root = temporaryRoot();
 const none: GpuReport = { reason: 'no driver offers a GPU' };
@@ -25,6 +26,34 @@ it('GPUs are named with limits and features, the one that computes first', () =>
     'not in use: small: buffers of 4096 MiB, bindings of 128 MiB',
   ]);
   expect(gpuLines(none)).toEqual(['none: no driver offers a GPU']);
+});
+
+describe('the lines about PyTorch', () => {
+  const card = { name: 'Card', memory: 24e9, free: 23e9, capability: [8, 9], bandwidth: 1e12, error: null } as const;
+  const versions = { python: 'python3', version: '3.12.1', torch: '2.9.0+cu126', cuda: '12.6' };
+  const report = { ...versions, cards: [card], mps: false, error: null, uncompiled: null };
+  const lines = (changes: object) => torchLines({ ...report, ...changes } as PythonReport, {});
+
+  it('name the versions and the cards', () => {
+    expect(lines({})).toEqual([
+      '2.9.0+cu126 in python3 3.12.1',
+      'cuda:0 Card: 23.0 GB of 24.0 GB free, copies 1.00 TB/s',
+    ]);
+  });
+
+  it('say what `train` would say is missing', () => {
+    expect(torchLines(null, { DRMAS_PYTHON: '/no/python' }).join()).toMatch(
+      /^none: .*\/no\/python, which is none.*pip/,
+    );
+    for (const [changes, problem] of [
+      [{ torch: '2.6.0+cu124' }, /needs PyTorch 2\.7 or later, and python3 has 2\.6\.0/],
+      [{ version: '3.9.18' }, /needs Python 3\.10 or later, and python3 is 3\.9\.18/],
+      [{ torch: null, error: "ModuleNotFoundError: No module named 'torch'" }, /^none: python3 has no PyTorch: uv pip/],
+      [{ cards: [], cuda: null }, /is a build without CUDA/],
+      [{ cards: [card, { ...card, error: 'all CUDA-capable devices are busy' }] }, /cannot compute on Card: all CUDA/],
+    ] as const)
+      expect(lines(changes).at(-1)).toMatch(problem);
+  });
 });
 
 describe('what is missing before a GPU computes', () => {

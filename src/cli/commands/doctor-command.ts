@@ -3,14 +3,14 @@ import { arch, availableParallelism, cpus, platform, totalmem } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { messageOf } from '@drmas/engine/errors';
 import { describeModel, type ModelOnDisk, modelsOnDisk } from '@drmas/engine/formats';
-import { byteText } from '@drmas/engine/host';
+import { byteText, type TorchDevice } from '@drmas/engine/host';
 import type { Bfloat16Products } from '@drmas/engine/kernels';
 import {
   deviceProblem,
-  INSTALL_TORCH,
   inspectNative,
   lookForTorch,
   type PythonReport,
+  pythonProblem,
   selectKernels,
 } from '@drmas/engine/node';
 import {
@@ -79,7 +79,7 @@ export const doctor = defineCommand({
     if (flags.json === true) context.stdout.write(`${jsonText(diagnosis)}\n`);
     else {
       const { width } = screenOf(context.stdout, context.environment);
-      for (const line of labelled(rows(diagnosis), width)) context.stdout.write(`${line}\n`);
+      for (const line of labelled(rows(diagnosis, context.environment), width)) context.stdout.write(`${line}\n`);
     }
     return 0;
   },
@@ -156,7 +156,7 @@ const PRODUCTS: Readonly<Record<Bfloat16Products, string>> = {
   widened: 'no faster than float32: this processor has no bfloat16 instruction',
 };
 
-function rows(diagnosis: Diagnosis): string[][] {
+function rows(diagnosis: Diagnosis, environment: NodeJS.ProcessEnv): string[][] {
   const writable = (yes: boolean) => (yes ? '' : ' (not writable)');
   return [
     ['drmas', diagnosis.drmas],
@@ -169,7 +169,7 @@ function rows(diagnosis: Diagnosis): string[][] {
     ['prebuilt', diagnosis.prebuilt],
     ['compiler', diagnosis.compiler],
     ...rowsOf('gpu', [...gpuLines(diagnosis.gpu), ...(diagnosis.gpuAdvice === null ? [] : [diagnosis.gpuAdvice])]),
-    ...rowsOf('pytorch', torchLines(diagnosis.python)),
+    ...rowsOf('pytorch', torchLines(diagnosis.python, environment)),
     ['cache', `${diagnosis.cache}${writable(diagnosis.cacheWritable)}`],
     ['runs', `${resolve('runs')}${writable(diagnosis.workingDirectoryWritable)}`],
     ...rowsOf('models', diagnosis.models.map(modelLine)),
@@ -179,24 +179,23 @@ function rows(diagnosis: Diagnosis): string[][] {
 const modelLine = ({ name, program, bytes, problem }: Diagnosis['models'][number]) =>
   `${name} (${program}, ${byteText(bytes)})${problem === null ? '' : `: not read, ${problem}`}`;
 
-/** The lines of `drmas doctor` about PyTorch: the cards that `--device cuda` finds, or what is missing for it. */
-function torchLines(python: PythonReport | null): readonly string[] {
-  if (python === null) return [`none: no Python on the PATH; with one: ${INSTALL_TORCH}`];
-  const { torch, version, python: program, error, cards } = python;
-  if (torch === null) {
-    const missing = error === null || /No module named/.test(error) ? '' : ` (${error})`;
-    return [`none in ${program} ${version}${missing}: ${INSTALL_TORCH}; DRMAS_PYTHON names another Python`];
-  }
+/** The lines of `drmas doctor` about PyTorch: the cards that `--device cuda` finds, and what is missing for it. */
+export function torchLines(python: PythonReport | null, environment: NodeJS.ProcessEnv): readonly string[] {
+  const ofPython = pythonProblem(python ?? undefined, environment);
+  if (python === null || python.torch === null) return [`none: ${ofPython}`];
+  const { torch, version, python: program, cards, mps } = python;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
-  const problem = deviceProblem({ ...python, torch }, 'cuda');
+  const devices = cards.length === 0 ? (['cuda'] as const) : cards.map((_, i) => `cuda:${i}` as TorchDevice);
+  const ofDevices = mps ? [] : devices.map((device) => deviceProblem(python, device));
+  const problems = ofPython === undefined ? new Set(ofDevices) : [ofPython];
   return [
     `${torch} in ${program} ${version}`,
     ...cards.map(({ name, memory, free, bandwidth }, i) => {
       const speed = bandwidth === null ? '' : `, copies ${(bandwidth / 1e12).toFixed(2)} TB/s`;
       return `cuda:${i} ${name}: ${gigabytes(free)} of ${gigabytes(memory)} free${speed}`;
     }),
-    ...(python.mps ? ['mps: the GPU of this Mac'] : []),
-    ...(problem === undefined || python.mps ? [] : [problem]),
+    ...(mps ? ['mps: the GPU of this Mac'] : []),
+    ...[...problems].filter((problem) => problem !== undefined),
   ];
 }
 

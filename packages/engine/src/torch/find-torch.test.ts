@@ -1,20 +1,9 @@
-import { chmod, mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { fakePython, torchReport } from '../../../../test/support/fake-python.js';
 import { deviceProblem, type FoundTorch, findTorch, lookForTorch } from './find-torch.js';
 
-/** A program that answers as a Python with this report. */
-async function python(report: object): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), 'drmas-python-')), 'python');
-  await writeFile(path, `#!/bin/sh\necho 'a line of a module'\necho 'drmas:${JSON.stringify(report)}'\n`);
-  await chmod(path, 0o755);
-  return path;
-}
-
-const card = { name: 'Card', memory: 24e9, free: 23e9, capability: [8, 9], bandwidth: null, error: null };
-const versions = { version: '3.12.1', torch: '2.13.0+cu126', cuda: '12.6' };
-const report = { ...versions, cards: [card], mps: false, error: null, uncompiled: null };
+const report = torchReport;
+const [card] = report.cards;
 
 describe('the search for PyTorch', () => {
   it.each<[string, object, RegExp]>([
@@ -27,7 +16,17 @@ describe('the search for PyTorch', () => {
     [
       'a broken PyTorch',
       { ...report, torch: null, error: 'OSError: libcudart.so' },
-      /has no PyTorch \(OSError: libcudart\.so\)/,
+      /has no PyTorch that works \(OSError: libcudart\.so\)/,
+    ],
+    [
+      'no NumPy',
+      { ...report, torch: null, error: "ModuleNotFoundError: No module named 'numpy'" },
+      /has no numpy: uv pip install torch numpy/,
+    ],
+    [
+      'a PyTorch without a package of its own',
+      { ...report, torch: null, error: "ModuleNotFoundError: No module named 'sympy'" },
+      /has no PyTorch that works \(.*'sympy'\)/,
     ],
     [
       'an old PyTorch',
@@ -35,7 +34,7 @@ describe('the search for PyTorch', () => {
       /needs PyTorch 2\.7 or later, and .* has 2\.6\.1: uv pip install/,
     ],
   ])('says what is missing: %s', async (_, answer, message) => {
-    await expect(findTorch({ DRMAS_PYTHON: await python(answer) })).rejects.toThrow(message);
+    await expect(findTorch({ DRMAS_PYTHON: await fakePython(answer) })).rejects.toThrow(message);
   });
 
   it('names a DRMAS_PYTHON that is none', async () => {
@@ -72,7 +71,7 @@ describe('the search for PyTorch', () => {
     ['a card', {}, 'cuda:0', undefined],
     ['a processor', { cuda: null, cards: [] }, 'torch-cpu', undefined],
   ])('says why PyTorch cannot compute: %s', async (_, changes, device, message) => {
-    const found = await findTorch({ DRMAS_PYTHON: await python({ ...report, ...changes }) });
+    const found = await findTorch({ DRMAS_PYTHON: await fakePython({ ...report, ...changes }) });
     const problem = deviceProblem(found as FoundTorch, device as 'cuda');
     if (message === undefined) expect(problem).toBeUndefined();
     else expect(problem).toMatch(message);

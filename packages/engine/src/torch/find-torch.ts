@@ -68,7 +68,7 @@ def compiles():
     # The first use of this lets a C compiler make what launches kernels; later ones find it in Triton's cache.
     triton.runtime.driver.active.get_current_target()
 try:
-    import numpy, torch
+    import torch, numpy
     report['torch'], report['cuda'] = str(torch.__version__), torch.version.cuda
     report['mps'] = bool(getattr(torch.backends, 'mps', None) and torch.backends.mps.is_available())
     for i in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
@@ -142,23 +142,33 @@ async function firstWithTorch(environment: NodeJS.ProcessEnv, measure: boolean):
  */
 export async function findTorch(environment: NodeJS.ProcessEnv = process.env): Promise<FoundTorch> {
   const found = await lookForTorch(environment);
+  const problem = pythonProblem(found, environment);
+  if (problem !== undefined) throw new BackendError(problem);
+  return found as FoundTorch;
+}
+
+/** Why the engine cannot start in this Python; undefined if it can, and then there is a PyTorch. */
+export function pythonProblem(
+  found: PythonReport | undefined,
+  environment: NodeJS.ProcessEnv = process.env,
+): string | undefined {
   if (found === undefined) {
     const named = environment.DRMAS_PYTHON;
     const where = named ? `DRMAS_PYTHON is ${named}, which is none` : 'there is none on the PATH';
-    throw new BackendError(`the engine on PyTorch needs Python 3.10 or later, and ${where}`);
+    return `the engine on PyTorch needs Python 3.10 or later, and ${where}; with one: ${INSTALL_TORCH}`;
   }
   const { python, version, torch, error } = found;
   if (isBefore(version, LEAST_PYTHON))
-    throw new BackendError(`the engine on PyTorch needs Python 3.10 or later, and ${python} is ${version}`);
+    return `the engine on PyTorch needs Python 3.10 or later, and ${python} is ${version}`;
   if (torch === null) {
-    const why = error === null || /No module named/.test(error) ? '' : ` (${error})`;
-    throw new BackendError(`${python} has no PyTorch${why}: ${INSTALL_TORCH}; DRMAS_PYTHON names another Python`);
+    const missing = /No module named '(torch|numpy)'/.exec(error ?? '')?.[1];
+    const name = missing === 'numpy' ? missing : 'PyTorch';
+    const why = error === null || missing !== undefined ? '' : ` that works (${error})`;
+    return `${python} has no ${name}${why}: ${INSTALL_TORCH}; DRMAS_PYTHON names another Python`;
   }
   if (isBefore(torch, LEAST_TORCH))
-    throw new BackendError(
-      `the engine on PyTorch needs PyTorch 2.7 or later, and ${python} has ${torch}: ${INSTALL_TORCH}`,
-    );
-  return { ...found, torch };
+    return `the engine on PyTorch needs PyTorch 2.7 or later, and ${python} has ${torch}: ${INSTALL_TORCH}`;
+  return undefined;
 }
 
 /** @throws DeviceError when this PyTorch has no such device */
@@ -169,7 +179,7 @@ export function requireDevice(found: FoundTorch, device: TorchDevice): void {
 
 /** Why this PyTorch cannot compute on a device; undefined if it can. */
 export function deviceProblem(
-  { python, torch, cuda, cards, mps, uncompiled }: FoundTorch,
+  { python, torch, cuda, cards, mps, uncompiled }: PythonReport,
   device: TorchDevice,
 ): string | undefined {
   if (isTorchProcessor(device)) return undefined;

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { fakePython, torchReport } from '../../../../test/support/fake-python.js';
 import { rank16 } from '../../../../test/support/rank-16.js';
 import type { DecoderConfig } from '../contract/architecture.js';
-import { torchMemory } from './torch-footprint.js';
+import { torchMemory, torchMemoryPlan } from './torch-footprint.js';
 
 /** SmolLM2-135M, the shape that research/bench/card/card.py measured. */
 const smollm2: DecoderConfig = {
@@ -57,5 +58,21 @@ describe('the memory of the engine on PyTorch', () => {
     expect(narrow).toBeGreaterThan(2 * 134_515_008);
     expect(narrow - 2 * 134_515_008).toBeLessThan(activations('float32', false));
     expect(activations('bfloat16', true)).toBeLessThan(2 * 134_515_008);
+  });
+
+  afterEach(() => void vi.unstubAllEnvs());
+
+  it.each<[string, object, RegExp]>([
+    ['fits', {}, /has 23\.0 GB free, so the run fits$/],
+    ['an old PyTorch', { torch: '2.6.0' }, /cannot start here: .*needs PyTorch 2\.7 or later/],
+    ['an old Python', { version: '3.9.18' }, /cannot start here: .*needs Python 3\.10 or later/],
+    ['no PyTorch', { torch: null, cards: [] }, /cannot start here: .* has no PyTorch: uv pip install/],
+    ['no CUDA', { cuda: null, cards: [] }, /cannot start here: .*is a build without CUDA/],
+    ['a card that fails', { cards: [{ ...torchReport.cards[0], error: 'busy' }] }, /cannot compute on Card: busy/],
+  ])('is compared with the card that `train` would use: %s', async (_, changes, note) => {
+    vi.stubEnv('DRMAS_PYTHON', await fakePython({ ...torchReport, ...changes }));
+    const run = { device: 'cuda', recompute: false, longest: 64 } as const;
+    const policy = { name: 'solver', config: smollm2, ...rank16, versions: 1 };
+    expect((await torchMemoryPlan(run, [policy])).notes).toEqual([expect.stringMatching(note)]);
   });
 });

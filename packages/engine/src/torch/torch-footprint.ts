@@ -12,7 +12,7 @@ import { slotFloats } from '../model/decoder/sampling/key-value-cache.js';
 import { adapterParameterCount } from '../model/decoder/weights/adapter-tensors.js';
 import { MATRICES, matrixShapes, parameterCount } from '../model/decoder/weights/decoder-tensors.js';
 import { usedBuffers } from '../model/optimizers/index.js';
-import { lookForTorch } from './find-torch.js';
+import { deviceProblem, lookForTorch, pythonProblem } from './find-torch.js';
 import { SIZES } from './torch-sizes.js';
 
 const FLOAT = 4;
@@ -99,8 +99,11 @@ function layerBytes(config: DecoderConfig, adapter: AdapterSettings | undefined,
 }
 
 async function cardNote(device: TorchDevice, { total, cache }: NonNullable<MemoryPlan['total']>): Promise<string> {
-  const card = (await lookForTorch())?.cards[Number(device.split(':')[1] ?? 0)];
-  if (card === undefined) return `memory is that of a card, and PyTorch finds no ${device} here`;
+  const found = await lookForTorch();
+  const problem = pythonProblem(found) ?? (found && deviceProblem(found, device));
+  const card = found?.cards[Number(device.split(':')[1] ?? 0)];
+  if (problem !== undefined || card === undefined)
+    return `memory is that of a card; the run cannot start here: ${problem}`;
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   const least = total - cache * (1 - FEWEST_SLOTS / SIZES.card.slots);
   const fits =
