@@ -46,7 +46,7 @@ describe('the lines about PyTorch', () => {
       /^none: .*\/no\/python, which is none.*pip/,
     );
     for (const [changes, problem] of [
-      [{ torch: '2.6.0+cu124' }, /needs PyTorch 2\.7 or later, and python3 has 2\.6\.0/],
+      [{ torch: '2.7.1+cu126' }, /needs PyTorch 2\.8 or later, and python3 has 2\.7\.1/],
       [{ version: '3.9.18' }, /needs Python 3\.10 or later, and python3 is 3\.9\.18/],
       [{ torch: null, error: "ModuleNotFoundError: No module named 'torch'" }, /^none: python3 has no PyTorch: uv pip/],
       [{ cards: [], cuda: null }, /is a build without CUDA/],

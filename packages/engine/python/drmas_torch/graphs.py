@@ -96,10 +96,8 @@ class Memory:
     def _end_broken(self) -> None:
         """A capture that broke leaves its pool recording, so that no other can begin there: later ones get another
         pool. One that failed otherwise has ended, and its pool is in order."""
-        names = '_cuda_endAllocateToPool', '_cuda_endAllocateCurrentStreamToPool'  # the second before PyTorch 2.8
-        end = next(getattr(torch._C, name) for name in names if hasattr(torch._C, name))
         try:
-            end(torch.cuda.current_device(), self._pool)
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self._pool)
         except RuntimeError:
             return
         self._pool = self._anchor = None

@@ -30,8 +30,8 @@ describe('the search for PyTorch', () => {
     ],
     [
       'an old PyTorch',
-      { ...report, torch: '2.6.1' },
-      /needs PyTorch 2\.7 or later, and .* has 2\.6\.1: uv pip install/,
+      { ...report, torch: '2.7.1' },
+      /needs PyTorch 2\.8 or later, and .* has 2\.7\.1: uv pip install/,
     ],
   ])('says what is missing: %s', async (_, answer, message) => {
     await expect(findTorch({ DRMAS_PYTHON: await fakePython(answer) })).rejects.toThrow(message);

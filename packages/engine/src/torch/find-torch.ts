@@ -88,7 +88,7 @@ sys.stdout.write('drmas:' + json.dumps(report) + chr(10))
 `;
 
 const LEAST_PYTHON = [3, 10];
-const LEAST_TORCH = [2, 7];
+const LEAST_TORCH = [2, 8];
 /** The most time for the look. The first import of PyTorch reads gigabytes. */
 const LOOK_MS = 120_000;
 
@@ -138,7 +138,7 @@ async function firstWithTorch(environment: NodeJS.ProcessEnv, measure: boolean):
 }
 
 /**
- * @throws BackendError when there is no Python of version 3.10 or later, or no PyTorch of version 2.7 or later in it
+ * @throws BackendError when there is no Python of version 3.10 or later, or no PyTorch of version 2.8 or later in it
  */
 export async function findTorch(environment: NodeJS.ProcessEnv = process.env): Promise<FoundTorch> {
   const found = await lookForTorch(environment);
@@ -167,7 +167,7 @@ export function pythonProblem(
     return `${python} has no ${name}${why}: ${INSTALL_TORCH}; DRMAS_PYTHON names another Python`;
   }
   if (isBefore(torch, LEAST_TORCH))
-    return `the engine on PyTorch needs PyTorch 2.7 or later, and ${python} has ${torch}: ${INSTALL_TORCH}`;
+    return `the engine on PyTorch needs PyTorch 2.8 or later, and ${python} has ${torch}: ${INSTALL_TORCH}`;
   return undefined;
 }
 

@@ -64,7 +64,7 @@ describe('the memory of the engine on PyTorch', () => {
 
   it.each<[string, object, RegExp]>([
     ['fits', {}, /has 23\.0 GB free, so the run fits$/],
-    ['an old PyTorch', { torch: '2.6.0' }, /cannot start here: .*needs PyTorch 2\.7 or later/],
+    ['an old PyTorch', { torch: '2.7.1' }, /cannot start here: .*needs PyTorch 2\.8 or later/],
     ['an old Python', { version: '3.9.18' }, /cannot start here: .*needs Python 3\.10 or later/],
     ['no PyTorch', { torch: null, cards: [] }, /cannot start here: .* has no PyTorch: uv pip install/],
     ['no CUDA', { cuda: null, cards: [] }, /cannot start here: .*is a build without CUDA/],
