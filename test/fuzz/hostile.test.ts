@@ -8,13 +8,11 @@ import { targets } from './targets/index.js';
 const [DAILY, SLOW] = [80, 2500];
 
 async function complaints(target: Target, most: number): Promise<string[]> {
-  const all = [...hostileInputs(target)].length;
-  const every = Math.ceil(all / most);
+  const all = [...hostileInputs(target)];
+  const every = Math.ceil(all.length / most);
   const found: string[] = [];
-  let number = 0;
-  for (const { place, input } of hostileInputs(target)) {
-    if (number++ % every !== 0) continue;
-    const complaint = await complaintAbout(target, input);
+  for (const { place, input } of all.filter((_, number) => number % every === 0)) {
+    const complaint = await complaintAbout(target, input());
     if (complaint !== undefined) found.push(`${place}: ${complaint.slice(0, 500)}`);
   }
   return found;

@@ -178,8 +178,14 @@ function placesOf(root: unknown): { readonly places: readonly Place[]; readonly 
   return { places, deepest };
 }
 
+/** A change of one place, and the input that it makes: most of them are only counted. */
+interface HostileInput {
+  readonly place: string;
+  readonly input: () => Buffer;
+}
+
 /** Each value of a target's seeds in JSON, replaced by each of the hostile values. */
-export function* hostileInputs({ seeds }: Target): Generator<{ readonly place: string; readonly input: Buffer }> {
+export function* hostileInputs({ seeds }: Target): Generator<HostileInput> {
   for (const seed of seeds) {
     const prefix = String(seed).startsWith('\u0000') ? '\u0000' : '';
     const end = lineEnd(String(seed));
@@ -191,13 +197,15 @@ export function* hostileInputs({ seeds }: Target): Generator<{ readonly place: s
     }
     for (const [holder, key] of placesOf(root).places) {
       const before = holder[key];
-      for (const [number, value] of VALUES.entries()) {
+      const inputWith = (value: unknown) => {
         holder[key] = value;
-        yield { place: `${key} = VALUES[${number}]`, input: Buffer.from(`${prefix}${JSON.stringify(root)}${end}`) };
-      }
-      holder[key] = nested(before, 2000);
-      yield { place: `${key}, nested`, input: Buffer.from(`${prefix}${JSON.stringify(root)}${end}`) };
-      holder[key] = before;
+        const input = Buffer.from(`${prefix}${JSON.stringify(root)}${end}`);
+        holder[key] = before;
+        return input;
+      };
+      for (const [number, value] of VALUES.entries())
+        yield { place: `${key} = VALUES[${number}]`, input: () => inputWith(value) };
+      yield { place: `${key}, nested`, input: () => inputWith(nested(before, 2000)) };
     }
   }
 }
