@@ -23,7 +23,9 @@ const EPSILON = 1e-5;
 /** y = x / sqrt(mean(x²) + epsilon) · gain, for one row. */
 function normalised(x: ArrayLike<number>, gain: ArrayLike<number>): Float64Array {
   const scale = 1 / Math.sqrt(dot(x, x) / x.length + EPSILON);
-  return Float64Array.from(x, (value, i) => value * scale * get(gain, i));
+  const y = new Float64Array(x.length); // a loop, because gradients by differences call this for each element twice
+  for (let i = 0; i < x.length; i++) y[i] = get(x, i) * scale * get(gain, i);
+  return y;
 }
 
 const rowOf = (x: Float32Array, row: number, width: number) => x.subarray(row * width, (row + 1) * width);

@@ -61,7 +61,8 @@ export function noise(length: number, key: string, spread = 1): Float32Array {
   const before = drawn.get(name);
   if (before !== undefined) return before.slice();
   const stream = new RandomStream('kernels', key, length);
-  const numbers = Float32Array.from({ length }, () => (stream.word() / 2 ** 31 - 1) * spread);
+  const numbers = new Float32Array(length);
+  for (let i = 0; i < length; i++) numbers[i] = (stream.word() / 2 ** 31 - 1) * spread;
   drawn.set(name, numbers);
   return numbers.slice();
 }

@@ -79,6 +79,12 @@ function toEven(value: number): number {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, value) => total + value, 0);
 
+function dotOf(a: readonly number[], b: readonly number[]): number {
+  let total = 0;
+  for (let i = 0; i < a.length; i++) total += (a[i] as number) * (b[i] as number);
+  return total;
+}
+
 export const int8BlockLinear: HostKernels['int8BlockLinear'] = ({ out, x, blocks, format, accumulate, ...sizes }) => {
   const { rows, inputs, outputs } = sizes;
   const read = blockReader({ format: formatOf(format), words: blocks, inputs, outputs });
@@ -91,8 +97,7 @@ export const int8BlockLinear: HostKernels['int8BlockLinear'] = ({ out, x, blocks
       const total = across.reduce((before, block) => {
         const { scale, numbers } = row[block] as RoundedBlock;
         const { scale: weightScale, offset, numbers: weight } = weights[block] as WholeBlock;
-        const dot = sum(numbers.map((number, k) => number * (weight[k] as number)));
-        const scaled = fround(dot * weightScale);
+        const scaled = fround(dotOf(numbers, weight) * weightScale);
         const product = offset === undefined ? scaled : fround(scaled + fround(sum(numbers) * offset));
         return fround(before + fround(product * scale));
       }, 0);
