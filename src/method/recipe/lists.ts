@@ -32,11 +32,20 @@ export interface Sections {
   readonly sampler: typeof samplerSchema;
 }
 
+const made = new WeakMap<Lists, Sections>();
+
 /**
  * The schemas of the lists: unions by `type` with one member for each row. The types name only the standard rows,
- * because the compiler does not know the rows that a recipe adds.
+ * because the compiler does not know the rows that a recipe adds. They are made once for each lists, because a new
+ * schema compiles its checks anew.
  */
-export function sectionsOf({ estimators, losses, backends, sampler }: Lists): Sections {
+export function sectionsOf(lists: Lists): Sections {
+  const sections = made.get(lists) ?? unionsOf(lists);
+  made.set(lists, sections);
+  return sections;
+}
+
+function unionsOf({ estimators, losses, backends, sampler }: Lists): Sections {
   const union = (rows: readonly { readonly schema: z.ZodType }[]) =>
     z.discriminatedUnion('type', rows.map(({ schema }) => schema) as [z.ZodObject]) as unknown;
   return {
