@@ -43,11 +43,12 @@ interface UnreadPart {
 export function tracedEpisode(trace: string, spans: readonly TraceSpan[], limit?: number): TracedEpisode {
   const all = spansWithEvents(spans);
   const byId = new Map(all.map((span) => [span.id, span])); // an exporter that tries again writes a span twice
+  const ancestors = ancestorsIn(byId);
   const nameOf = remembered(agentName);
   const agentOf = (span: TraceSpan) =>
-    nameOf(span) ?? nameOf(ancestors(span, byId).find((above) => nameOf(above) !== undefined));
+    nameOf(span) ?? nameOf(ancestors(span).find((above) => nameOf(above) !== undefined));
   const isJudge = remembered(isScorer);
-  const isJudging = (span: TraceSpan) => ancestors(span, byId).some((above) => isJudge(above) === true);
+  const isJudging = (span: TraceSpan) => ancestors(span).some((above) => isJudge(above) === true);
   const judging = { call: undefined, unread: ['judge'] } as const;
   const callSpans = [...byId.values()]
     .filter(isCall)
@@ -56,14 +57,14 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[], limit?
   // A call around other calls is their sum: an agent's run, or a framework's loop. A tool calls models on its own.
   const isToolSpan = remembered(isTool);
   const summing = (span: TraceSpan) => {
-    const above = ancestors(span, byId);
+    const above = ancestors(span);
     const tool = above.findIndex((each) => isToolSpan(each) === true);
     return tool < 0 ? above : above.slice(0, tool);
   };
   const around = new Set(calls.flatMap(({ span }) => summing(span).map(({ id }) => id)));
   const inner = calls.filter(({ span }) => !around.has(span.id));
   const ordered = inner.sort((a, b) => (a.span.start < b.span.start ? -1 : Number(a.span.start > b.span.start)));
-  const { task, further } = tasksOf(all, byId);
+  const { task, further } = tasksOf(all, byId, ancestors);
   const { scores, unread: unreadScores } = scoresOfTrace(spans);
   const read = new Set(inner.map(({ span }) => span.id));
   /** A call that two instrumentations recorded is read once, from the one that has its messages. */
@@ -166,13 +167,22 @@ function spansWithEvents(spans: readonly TraceSpan[]): TraceSpan[] {
 const MOST_AROUND = 1000;
 
 /** The spans around a span. None if one of them names the span as its parent again, which tells nothing. */
-function ancestors(span: TraceSpan, byId: ReadonlyMap<string, TraceSpan>): TraceSpan[] {
+function ancestorsIn(byId: ReadonlyMap<string, TraceSpan>): (span: TraceSpan) => readonly TraceSpan[] {
+  // The last answer alone is kept: spans that share a parent come together, and nested ones would keep a list each.
+  let last: { readonly parent: string; readonly above: readonly TraceSpan[] } | undefined;
+  return (span) => {
+    const parent = span.parent ?? '';
+    if (last?.parent !== parent) last = { parent, above: chainFrom(parent, byId) };
+    return last.above.includes(span) ? [] : last.above;
+  };
+}
+
+function chainFrom(id: string, byId: ReadonlyMap<string, TraceSpan>): readonly TraceSpan[] {
   const above = new Set<TraceSpan>();
-  let parent = byId.get(span.parent ?? '');
-  while (parent !== undefined && !above.has(parent) && above.size < MOST_AROUND) {
-    if (parent === span) return [];
-    above.add(parent);
-    parent = byId.get(parent.parent ?? '');
+  let next = byId.get(id);
+  while (next !== undefined && !above.has(next) && above.size < MOST_AROUND) {
+    above.add(next);
+    next = byId.get(next.parent ?? '');
   }
   return [...above];
 }
@@ -274,10 +284,11 @@ const TASK = 'drmas.task.data';
 function tasksOf(
   spans: readonly TraceSpan[],
   byId: ReadonlyMap<string, TraceSpan>,
+  ancestors: ReturnType<typeof ancestorsIn>,
 ): Pick<TracedEpisode, 'task'> & { readonly further: readonly TraceSpan[] } {
   const dataOf = remembered(({ attributes }) => jsonOf(attributes[TASK]));
   const hasData = (span: TraceSpan) => isObject(dataOf(span));
-  const [first, ...more] = spans.filter((span) => hasData(span) && !ancestors(span, byId).some(hasData));
+  const [first, ...more] = spans.filter((span) => hasData(span) && !ancestors(span).some(hasData));
   const task = dataOf(first);
   if (isObject(task)) return { task, further: more.filter((span) => exactJson(dataOf(span)) !== exactJson(task)) };
   for (const span of spans) {
