@@ -48,10 +48,8 @@ describe('uniformAt', () => {
     const draws = Array.from({ length: 20_000 }, (_, i) => uniformAt(key, i));
     expect(draws.map((_, i) => uniformAt(key, i))).toEqual(draws);
     const buckets = new Array<number>(20).fill(0);
+    expect(draws.filter((u) => !(u >= 0 && u < 1 && Math.fround(u) === u))).toEqual([]);
     for (const u of draws) {
-      expect(u).toBeGreaterThanOrEqual(0);
-      expect(u).toBeLessThan(1);
-      expect(Math.fround(u)).toBe(u);
       const bucket = Math.floor(u * 20);
       buckets[bucket] = (buckets[bucket] ?? 0) + 1;
     }

@@ -5,7 +5,9 @@ import { assistant, system, user } from '../../base/core/message.js';
 import { createTokenizer } from './create-tokenizer.js';
 
 const tokenizer = createTokenizer({ type: 'bytes' });
-const text = fc.string({ unit: 'binary' });
+// Any code point but halves of pairs. fast-check's own unit 'binary' makes a map of all of them first, in 0.7 s.
+const codePoint = fc.integer({ min: 0, max: 0x10f7ff }).map((n) => String.fromCodePoint(n < 0xd800 ? n : n + 0x800));
+const text = fc.string({ unit: codePoint });
 
 describe('the bytes tokenizer', () => {
   it('gives back every well-formed text', () => {
