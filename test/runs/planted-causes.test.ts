@@ -58,7 +58,7 @@ interface Planted {
   readonly success?: (right: Letter, played: Played) => number;
   /** A team of two agents: the checker reads what the solver wrote. */
   readonly two?: true;
-  /** A long run whose kind another case shows: the daily tests leave it out. */
+  /** A run whose kind another case shows: the daily tests leave it out. */
   readonly slow?: true;
   /** The messages by their codes, in the order in which the codes first occur. */
   readonly said: Readonly<Record<string, RegExp>>;
@@ -283,8 +283,8 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { unmoved: /learning rate is too low/ },
   },
   'rewards by chance alone, at a learning rate that moves': { slow: true, training: long, ...byChance, said: {} },
-  'a reward that is always 0': { ...reward(0), said: { 'nothing-learnt': tooHard } },
-  'a reward that is always 1': { ...reward(1), said: { 'nothing-learnt': tooEasy } },
+  'a reward that is always 0': { slow: true, ...reward(0), said: { 'nothing-learnt': tooHard } },
+  'a reward that is always 1': { slow: true, ...reward(1), said: { 'nothing-learnt': tooEasy } },
   'a reward that is always one half': {
     ...reward(0.5),
     said: { 'nothing-learnt': /all 32 episodes earn 0\.50, whatever the agents write\. Look at the team's reward/ },
@@ -292,11 +292,13 @@ const cases: Readonly<Record<string, Planted>> = {
   'tasks that are too hard': { reward: (_, { one }) => Number(one === 'e'), said: { 'nothing-learnt': tooHard } },
   'tasks that are too easy': { reward: (_, { one }) => Number(one !== 'e'), said: { 'nothing-learnt': tooEasy } },
   'tasks that are too easy, behind a filter': {
+    slow: true,
     ...reward(1),
     training: { steps: 8, filter: { type: 'equal-outcomes' } },
     said: { 'nothing-learnt': new RegExp(`training\\.filter left none of 4 groups: .*${tooEasy.source}`) },
   },
   'an estimator that compares turns of one episode, and each has one': {
+    slow: true,
     advantage: { type: 'hierarchical-grpo', episodeAgents: ['solver'] },
     said: { 'nothing-learnt': noComparison },
   },
@@ -336,6 +338,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { 'nothing-learnt': independent },
   },
   'a parser that reads the same from each text': {
+    slow: true,
     solver: { parse: () => 'a' },
     training: { tasksPerStep: 16 },
     said: { 'nothing-learnt': independent },
@@ -351,6 +354,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: {},
   },
   'a reward that is always one half, but for rounding': {
+    slow: true,
     reward: (right, { one }) => 0.5 + (one === right ? 1e-11 : 0),
     said: { 'nothing-learnt': /all 32 episodes earn 0\.50, whatever the agents write/ },
   },
@@ -360,6 +364,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { 'nothing-learnt': /although their success is \d+ %\. Mend the team's reward, or the weights of its parts/ },
   },
   'a spread that no rewards reach': {
+    slow: true,
     advantage: { type: 'drmas', minimumSpread: 10 },
     said: { 'nothing-learnt': noComparison },
   },
@@ -401,6 +406,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { 'nothing-learnt': /the parser of 'solver' refuses all outputs/ },
   },
   'a parser that never matches, with a penalty': {
+    slow: true,
     solver: { parse: oneOf('yes', 'no'), invalidPenalty: 0.1 },
     said: { 'nothing-learnt': /the parser of 'solver' refuses all outputs/ },
   },
@@ -412,6 +418,7 @@ const cases: Readonly<Record<string, Planted>> = {
     },
   },
   'a parser that reads a match that is not there': {
+    slow: true,
     solver: { parse: (text: string) => (/answer: (.)/.exec(text) as RegExpExecArray)[1] },
     said: {
       'evaluation.failures': /null.*\n +at Object\.parse .*planted-causes\.test\.ts:\d+/,
@@ -473,6 +480,7 @@ const cases: Readonly<Record<string, Planted>> = {
     said: { 'nothing-learnt': /A temperature above 0/ },
   },
   'one candidate for each token': {
+    slow: true,
     solver: { sampling: { topK: 1, maxTokens: 1 } },
     said: { 'nothing-learnt': /A topK above 1/ },
   },

@@ -157,6 +157,12 @@ const estimators = standard.estimators.flatMap(({ type, schema }) => {
   }));
 });
 
+/** The daily tests try one score of an episode under each estimator, the slow ones the other scores. */
+const isDaily = ({ chosen }: (typeof estimators)[number]) =>
+  !chosen.some((each) => /^advantage\.episodeScore=(?!mean$)/.test(each));
+const daily = estimators.filter(isDaily);
+const otherScores = estimators.filter((each) => !isDaily(each));
+
 /** The effect of a lever; `warned` if its size has none and the run says so. */
 async function effectOfLever(lever: (typeof levers)[number], chosen: readonly string[]): Promise<string> {
   const { path, values, more = [] } = lever;
@@ -268,7 +274,11 @@ describe('a setting without effect in the recipe', () => {
   });
 
   const alone = ['training.groupSize=1', 'training.tasksPerStep=6'];
-  it.each(estimators)('one episode of a task is refused, warned about, or enough: $name', async ({ name, chosen }) => {
+  const enough = 'one episode of a task is refused, warned about, or enough: $name';
+  it.each(daily)(enough, oneEpisode);
+  it.each(otherScores)(enough, { tags: 'verify' }, oneEpisode);
+
+  async function oneEpisode({ name, chosen }: (typeof estimators)[number]): Promise<void> {
     const overrides = [...chosen, ...alone];
     const steps = await learnSteps(choiceRecipe(policiesFor(chosen), overrides)).catch((error) => error);
     const own = ['gae', 'rejection', 'reinforce++', 'remax', 'ema', 'counterfactual', 'drmas-batch'];
@@ -285,7 +295,7 @@ describe('a setting without effect in the recipe', () => {
     const learnt = (steps as { learnt: Learnt }[]).flatMap(({ learnt }) => learnt.advantages.turns);
     if (warning === undefined)
       expect(learnt.flatMap(({ advantage }) => advantage).some((each) => each !== 0)).toBe(true);
-  });
+  }
 
   it.each(['grpo', 'drmas-episode', 'rloo'])('one episode of a task without a substitute is refused: %s', (type) =>
     expect(learntBy([`advantage.type=${type}`, 'advantage.singleton=zero', ...alone])).rejects.toThrow(
@@ -304,12 +314,11 @@ describe('a setting without effect in the recipe', () => {
   });
 
   const bonus = ['policies.first.entropyCoefficient=0.5'];
-  it.each(
-    optimizerTypes.flatMap((type) => [
-      { type, more: [] },
-      { type, more: bonus },
-    ]),
-  )('is warned about: a weight of all rewards of a policy under $type, $more', async ({ type, more }) => {
+  const ofAllRewards = 'is warned about: a weight of all rewards of a policy under $type, $more';
+  it.each(optimizerTypes.map((type) => ({ type, more: [] })))(ofAllRewards, weightOfRewards);
+  it.each(optimizerTypes.map((type) => ({ type, more: bonus })))(ofAllRewards, { tags: 'verify' }, weightOfRewards);
+
+  async function weightOfRewards({ type, more }: { type: string; more: readonly string[] }): Promise<void> {
     const overrides = (weight: number) => [
       ...['training.steps=5', `policies.first.optimizer={"type":"${type}","learningRate":0.05}`, ...more],
       `agents.first.rewardWeight=${weight}`,
@@ -326,9 +335,13 @@ describe('a setting without effect in the recipe', () => {
       weakSettings(choiceRecipe({}, settings)).filter(({ message }) => message.includes('size of gradients'));
     expect(said(...overrides(0.25)).length).toBe(hasEffect ? 0 : 1);
     expect(said(...overrides(1))).toEqual([]);
-  });
+  }
 
-  it.each(estimators)('is warned about: one weight of all parts of the reward: $name', async ({ chosen }) => {
+  const ofAllParts = 'is warned about: one weight of all parts of the reward: $name';
+  it.each(daily)(ofAllParts, oneWeight);
+  it.each(otherScores)(ofAllParts, { tags: 'verify' }, oneWeight);
+
+  async function oneWeight({ chosen }: (typeof estimators)[number]): Promise<void> {
     const team = game({
       reward: (rounds) => ({ correct: Number(rounds[0]?.first === 'a'), style: rounds.length / 4 }),
     });
@@ -345,7 +358,7 @@ describe('a setting without effect in the recipe', () => {
     const three = await learnt(3);
     const far = one.advantages.some((each: number, i: number) => Math.abs(each - (three.advantages[i] ?? 0)) > 1e-2);
     expect([one.warned, three.warned]).toEqual([0, far ? 0 : 1]);
-  });
+  }
 
   it('is warned about: a filter that drops what a teacher says', async () => {
     const teacher = 'policies.first.kl={"in":"advantage","kind":"k1","coefficient":1}';

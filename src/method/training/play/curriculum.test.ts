@@ -56,6 +56,7 @@ describe('the tasks that a curriculum draws', () => {
         for (const { id } of drawn) expect(walked).toContain(id);
         expect(new Set(drawn.map(({ id }) => id)).size).toBe(Math.min(8, walked.size));
       }),
+      { numRuns: 25 },
     );
   });
 
