@@ -1,6 +1,7 @@
 import type { TestProject } from 'vitest/node';
 import { buildDashboard } from './build-dashboard.js';
 import { compileWorkers } from './compile-workers.js';
+import { useMemoryFolder } from './support/memory-folder.js';
 import { compileTestedSets } from './support/tested-sets.js';
 
 declare module 'vitest' {
@@ -17,10 +18,14 @@ declare module 'vitest' {
 export default async (project: TestProject): Promise<() => Promise<void>> => {
   const daily = project.vitest.config.tagsFilter?.includes('!verify') ?? false;
   project.provide('slowTests', !daily);
+  const leaveMemory = daily ? useMemoryFolder() : () => {}; // slow tests write gigabytes
   const [close] = await Promise.all([
     compileWorkers(project),
     compileTestedSets(process.env, { daily }),
     buildDashboard(),
   ]);
-  return close;
+  return async () => {
+    await close();
+    leaveMemory();
+  };
 };

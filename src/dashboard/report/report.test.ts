@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BrowserPage, chromium } from '../../../test/support/chromium.js';
-import { drmas } from '../../../test/support/command-line.js';
+import { drmas, unspaced } from '../../../test/support/command-line.js';
 import { hostile, madeUpEpisode, recordRun } from '../../../test/support/recorded-run.js';
 import { writeAblation } from '../../method/store/ablation-record.js';
 import { EMBEDDED_ID, type EmbeddedReport } from '../../runs/analysis/packed-texts.js';
@@ -78,9 +78,10 @@ describe('the page of several runs', () => {
     const vary = [{ key: 'advantage.type', values: ['grpo', 'drmas'] }];
     const recipe = { source: 'math', codeHash: 'abc', overrides: [] };
     await writeAblation(sweep, { version: 1, recipe, vary, seeds: 1, baseline: 'grpo' });
-    expect(await drmas(['report', sweep])).toMatchObject({
+    const { code, out } = await drmas(['report', sweep]);
+    expect({ code, out: unspaced(out) }).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/sweep\/report\.html.*ablate [^\n]*sweep --seeds 6/s),
+      out: expect.stringMatching(/sweep\/report\.html.*ablate.*sweep\\?--seeds6/),
     });
     const { ablations, runs } = dataOf(await readFile(join(sweep, 'report.html'), 'utf8'));
     expect(runs).toHaveLength(2);
