@@ -5,7 +5,7 @@
  */
 
 import type { HostKernels, Kernels } from '@drmas/engine/kernels';
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, it, type TestOptions } from 'vitest';
 import { attentionContract, cacheContract } from './kernels/attention.js';
 import { bfloat16Contract } from './kernels/bfloat16.js';
 import { bfloat16ProductsContract } from './kernels/bfloat16-products.js';
@@ -28,9 +28,14 @@ import { close, sameBits } from './kernels/support.js';
 
 /**
  * Runs the whole contract on the kernels that `create` makes. `wgsl` leaves out the properties that WGSL does not
- * promise: subnormal numbers in products, and sums in double precision.
+ * promise: subnormal numbers in products, and sums in double precision. `repeated` has the options of the test that
+ * runs all kernels twice.
  */
-export function kernelsContract(name: string, create: () => HostKernels, { wgsl = false } = {}): void {
+export function kernelsContract(
+  name: string,
+  create: () => HostKernels,
+  { wgsl = false, repeated = {} }: { readonly wgsl?: boolean; readonly repeated?: TestOptions } = {},
+): void {
   describe(`kernels: ${name}`, () => {
     let kernels: HostKernels;
     beforeAll(() => {
@@ -56,7 +61,7 @@ export function kernelsContract(name: string, create: () => HostKernels, { wgsl 
     memoryContract(subject);
     optimiserContract(subject, { sums: wgsl ? 1e-6 : 1e-12 });
 
-    it('gives the same bits every time', () => {
+    it('gives the same bits every time', repeated, () => {
       kernelsEqual(kernels, kernels);
     });
   });

@@ -32,7 +32,7 @@ export interface Sections {
   readonly sampler: typeof samplerSchema;
 }
 
-const made = new WeakMap<Lists, Sections>();
+const sectionsByLists = new WeakMap<Lists, Sections>();
 
 /**
  * The schemas of the lists: unions by `type` with one member for each row. The types name only the standard rows,
@@ -40,8 +40,8 @@ const made = new WeakMap<Lists, Sections>();
  * schema compiles its checks anew.
  */
 export function sectionsOf(lists: Lists): Sections {
-  const sections = made.get(lists) ?? unionsOf(lists);
-  made.set(lists, sections);
+  const sections = sectionsByLists.get(lists) ?? unionsOf(lists);
+  sectionsByLists.set(lists, sections);
   return sections;
 }
 

@@ -60,9 +60,9 @@ const logOf = (i: number): TraceSpan => ({
 });
 
 describe('the time of an import grows no faster than', () => {
-  it.each<[string, (size: number) => readonly TraceSpan[]]>([
+  type Growing = [string, (size: number) => readonly TraceSpan[]];
+  const daily: Growing[] = [
     ['the items of an input', (size) => [spanOf([question, ...list(size, item)], told)]],
-    ['the items of an answer', (size) => [spanOf([question], list(size, item), [tool('f')])]],
     [
       'the messages of an answer',
       (size) => [
@@ -81,27 +81,38 @@ describe('the time of an import grows no faster than', () => {
       'the calls of a message in its parts and beside them',
       (size) => [spanOf([question, { ...calling(...list(size, call)), content: list(size, part) }], told)],
     ],
+    ['the logs of a span', (size) => [...list(size, logOf), spanOf([question], told)]],
+  ];
+  /** Lists that are read as one of the others is. */
+  const slow: Growing[] = [
+    ['the items of an answer', (size) => [spanOf([question], list(size, item), [tool('f')])]],
     [
       'the calls and the tools',
       (size) => [spanOf([question], [calling(...list(size, call))], [...list(size, (i) => tool(`t${i}`)), tool('f')])],
     ],
-    ['the logs of a span', (size) => [...list(size, logOf), spanOf([question], told)]],
-  ])('%s', { timeout: 120_000 }, async (_, spans) => {
-    await expectGrowth((size) => expect(tracedEpisode('t', spans(size)).calls).toHaveLength(1));
-  });
+  ];
+  const timeout = 120_000;
+  it.each(daily)('%s', { timeout }, readsOneCall);
+  it.each(slow)('%s', { timeout, tags: 'verify' }, readsOneCall);
 
-  it.each([
-    ['the ids of a file on several lines', (id: string) => id],
-    ['such ids with escapes', (id: string) => id.replaceAll('/', '\\/')],
-    ['such ids that no field has', () => 'x'],
-  ])('%s', { timeout: 120_000 }, async (_, written) => {
+  async function readsOneCall(_: string, spans: Growing[1]): Promise<void> {
+    await expectGrowth((size) => expect(tracedEpisode('t', spans(size)).calls).toHaveLength(1));
+  }
+
+  const manyIds = 'the ids of a file on several lines';
+  it(manyIds, { timeout }, () => findsLines((id) => id));
+  const escaped = (id: string) => id.replaceAll('/', '\\/');
+  it(`${manyIds}, with escapes`, { timeout, tags: 'verify' }, () => findsLines(escaped));
+  it(`${manyIds}, that no field has`, { timeout, tags: 'verify' }, () => findsLines(() => 'x'));
+
+  async function findsLines(written: (id: string) => string): Promise<void> {
     await expectGrowth(async (size) => {
       const ids = list(size, (i) => `${i}/span`);
       const fields = ids.map((id) => `{\n"spanId": "${written(id)}"\n}`);
       for await (const { placeOf } of traceValues(await fileOf(`{"spans": [${fields}]\n}`), new UnreadCounts()))
         expect(ids.map((id) => placeOf(id).line).at(-1)).toBe(written('/') === 'x' ? 1 : 2 * size);
     });
-  });
+  }
 });
 
 it('the schemas of a team are read in a time that grows no faster than its prompts', { timeout: 120_000 }, async () => {

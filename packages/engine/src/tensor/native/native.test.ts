@@ -34,7 +34,10 @@ describe.skipIf(reason !== undefined)(reason ? `native kernels (skipped: ${reaso
     const kernels = await open(threads, isa, bfloat16Products);
     const name = `${isa}, ${kernels?.bfloat16Products ?? bfloat16Products}`;
     if (kernels) {
-      describe('one set', { tags }, () => kernelsContract(`native, ${name}, ${threads} threads`, () => kernels));
+      // Another number of threads, which a daily test compares below, shows also what differs from run to run.
+      const repeated = { tags: 'verify' } as const;
+      const run = () => kernelsContract(`native, ${name}, ${threads} threads`, () => kernels, { repeated });
+      describe('one set', { tags }, run);
       tags = ['verify'];
     } else it.skip(`${name} (this processor does not have it)`);
   }
