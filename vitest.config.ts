@@ -33,9 +33,9 @@ export const base = defineConfig({
     isolate: false,
     // A second run takes compiled modules from node_modules/.experimental-vitest-cache: a twelfth less processor time.
     experimental: { fsModuleCache: true },
-    // A worker waits for a process, a disk or a deadline in a tenth of its time. A third worker on two cores takes a
-    // twelfth more processor time, because it loads all modules too, and saves 4 of 98 s by the clock.
-    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    // A third worker on two cores takes a twelfth more processor time, because it loads all modules too, and saves at
+    // most 4 % by the clock.
+    maxWorkers: availableParallelism(),
     testTimeout: 60_000,
     hookTimeout: 120_000, // a hook may train what a whole file reads
   },
