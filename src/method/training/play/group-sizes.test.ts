@@ -45,10 +45,7 @@ describe('the episodes of the tasks of a step', () => {
         const sizes = groupSizesOf(tasksOf(levels), settings(least + more, least, target), predictions) as number[];
         expect(sizes).toHaveLength(levels.length);
         expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(levels.length * (least + more));
-        for (const size of sizes) {
-          expect(Number.isInteger(size)).toBe(true);
-          expect(size).toBeGreaterThanOrEqual(least);
-        }
+        expect(sizes.filter((size) => !Number.isInteger(size) || size < least)).toEqual([]);
       }),
     );
   });
@@ -59,10 +56,11 @@ describe('the episodes of the tasks of a step', () => {
         const sizes = groupSizesOf(tasksOf(levels), settings(least + more, least, target), predictions) as number[];
         const weights = levels.map((level) => weightOf(predictions[level], { target }));
         const sum = weights.reduce((total, weight) => total + weight, 0);
-        sizes.forEach((size, i) => {
+        const far = sizes.filter((size, i) => {
           const share = least + (levels.length * more * (weights[i] as number)) / sum;
-          expect(Math.abs(size - share)).toBeLessThan(1 + 1e-6);
+          return !(Math.abs(size - share) < 1 + 1e-6);
         });
+        expect(far).toEqual([]);
       }),
     );
     const levels = ['a', 'b', 'c', 'd'];
