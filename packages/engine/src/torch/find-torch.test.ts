@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { fakePython, torchReport } from '../../../../test/support/fake-python.js';
-import { deviceProblem, type FoundTorch, findTorch, lookForTorch } from './find-torch.js';
+import { fakeProgram, fakePython, torchReport } from '../../../../test/support/fake-python.js';
+import { deviceProblem, type FoundTorch, findTorch, lookForTorch, pythonProblem } from './find-torch.js';
 
 const report = torchReport;
 const [card] = report.cards;
@@ -35,6 +35,12 @@ describe('the search for PyTorch', () => {
     ],
   ])('says what is missing: %s', async (_, answer, message) => {
     await expect(findTorch({ DRMAS_PYTHON: await fakePython(answer) })).rejects.toThrow(message);
+  });
+
+  it('tells a Python that is slow from a program that is none', async () => {
+    const environment = { DRMAS_PYTHON: await fakeProgram('exec tail -f /dev/null') };
+    const found = await lookForTorch(environment, { waitMs: 50 });
+    expect(pythonProblem(found, environment)).toMatch(/python has no PyTorch that works \(no answer in 0\.05 s\)/);
   });
 
   it('names a DRMAS_PYTHON that is none', async () => {

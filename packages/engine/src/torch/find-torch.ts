@@ -89,8 +89,8 @@ sys.stdout.write('drmas:' + json.dumps(report) + chr(10))
 
 const LEAST_PYTHON = [3, 10];
 const LEAST_TORCH = [2, 8];
-/** The most time for the look. The first import of PyTorch reads gigabytes. */
-const LOOK_MS = 120_000;
+/** The most time for the look. The first import of PyTorch reads gigabytes, and other work may have the disk. */
+const LOOK_MS = 300_000;
 
 /** The commands that install PyTorch. */
 export const INSTALL_TORCH = 'uv pip install torch numpy, or python -m pip install torch numpy';
@@ -110,6 +110,8 @@ function candidates(environment: NodeJS.ProcessEnv): string[] {
 interface LookOptions {
   /** Whether to measure how fast each card copies; the start of an engine need not wait for it. */
   readonly measure?: boolean;
+  /** The most time that a program has for its answer. */
+  readonly waitMs?: number;
 }
 
 /** The answers so far: a look imports PyTorch, which takes seconds. */
@@ -118,18 +120,22 @@ const looks = new Map<string, Promise<PythonReport | undefined>>();
 /** The first Python of the search and its packages; one with PyTorch comes first. Undefined if there is no Python. */
 export function lookForTorch(
   environment: NodeJS.ProcessEnv = process.env,
-  { measure = false }: LookOptions = {},
+  { measure = false, waitMs = LOOK_MS }: LookOptions = {},
 ): Promise<PythonReport | undefined> {
   const key = JSON.stringify([candidates(environment), environment.PATH, measure]);
-  const known = looks.get(key) ?? firstWithTorch(environment, measure);
+  const known = looks.get(key) ?? firstWithTorch(environment, measure, waitMs);
   looks.set(key, known);
   return known;
 }
 
-async function firstWithTorch(environment: NodeJS.ProcessEnv, measure: boolean): Promise<PythonReport | undefined> {
+async function firstWithTorch(
+  environment: NodeJS.ProcessEnv,
+  measure: boolean,
+  waitMs: number,
+): Promise<PythonReport | undefined> {
   let first: PythonReport | undefined;
   for (const python of candidates(environment)) {
-    const report = await look(python, measure);
+    const report = await look(python, measure, waitMs);
     if (report === undefined) continue;
     if (report.torch !== null) return report;
     first ??= report;
@@ -212,13 +218,13 @@ function isBefore(version: string, [major, minor]: readonly number[]): boolean {
   return a < (major as number) || (a === major && b < (minor as number));
 }
 
-/** Asks a program what it is. Undefined if it is no Python. */
-function look(python: string, measure: boolean): Promise<PythonReport | undefined> {
+/** Asks a program what it is. Undefined if it is no Python. One that does not answer may be a Python. */
+function look(python: string, measure: boolean, waitMs: number): Promise<PythonReport | undefined> {
   return new Promise((resolve) => {
     // Not the current folder: a file `torch.py` there must not be run.
     const child = spawn(python, ['-c', LOOK, ...(measure ? ['measure'] : [])], {
       stdio: ['ignore', 'pipe', 'ignore'],
-      timeout: LOOK_MS,
+      timeout: waitMs,
     });
     let text = '';
     child.stdout.on('data', (chunk: Buffer) => {
@@ -227,7 +233,11 @@ function look(python: string, measure: boolean): Promise<PythonReport | undefine
     child.once('error', () => resolve(undefined));
     child.once('close', () => {
       const line = text.split('\n').find((each) => each.startsWith('drmas:'));
-      if (line === undefined) return resolve(undefined);
+      if (line === undefined) {
+        const error = `no answer in ${waitMs / 1000} s`;
+        const silent = { version: '', torch: null, cuda: null, cards: [], mps: false, error, uncompiled: null };
+        return resolve(child.killed ? { python, ...silent } : undefined);
+      }
       const report = reportSchema.safeParse(JSON.parse(line.slice('drmas:'.length)));
       resolve(report.success ? { python, ...report.data } : undefined);
     });
