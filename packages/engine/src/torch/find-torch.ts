@@ -89,8 +89,8 @@ sys.stdout.write('drmas:' + json.dumps(report) + chr(10))
 
 const LEAST_PYTHON = [3, 10];
 const LEAST_TORCH = [2, 8];
-/** The most time for the look. The first import of PyTorch reads gigabytes, and other work may have the disk. */
-const LOOK_MS = 300_000;
+/** The most time that an import of PyTorch may take. The first one reads gigabytes, and other work may have the disk. */
+export const IMPORT_MS = 300_000;
 
 /** The commands that install PyTorch. */
 export const INSTALL_TORCH = 'uv pip install torch numpy, or python -m pip install torch numpy';
@@ -120,7 +120,7 @@ const looks = new Map<string, Promise<PythonReport | undefined>>();
 /** The first Python of the search and its packages; one with PyTorch comes first. Undefined if there is no Python. */
 export function lookForTorch(
   environment: NodeJS.ProcessEnv = process.env,
-  { measure = false, waitMs = LOOK_MS }: LookOptions = {},
+  { measure = false, waitMs = IMPORT_MS }: LookOptions = {},
 ): Promise<PythonReport | undefined> {
   const key = JSON.stringify([candidates(environment), environment.PATH, measure]);
   const known = looks.get(key) ?? firstWithTorch(environment, measure, waitMs);

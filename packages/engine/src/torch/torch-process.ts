@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream';
 import type { PlainError } from '../embedded/thread/engine-protocol.js';
 import { errorOf } from '../embedded/thread/engine-thread.js';
 import { BackendError } from '../errors.js';
+import { IMPORT_MS } from './find-torch.js';
 import { type Arrays, type Frame, type FrameHeader, FrameReader, type NumberArray, writeFrame } from './frames.js';
 
 export interface TorchCommand {
@@ -37,8 +38,8 @@ interface Pending {
   failed?: { readonly error: unknown };
 }
 
-/** Longer than an import, a compilation or a full disk keeps the reader of the worker from its turn. */
-const SILENT_MS = 120_000;
+/** An import, a compilation or a full disk keeps the reader of the worker from its turn. */
+const SILENT_MS = IMPORT_MS;
 /** Pings in the time after which a worker is stuck: it has answered none of so many. */
 const PINGS = 6;
 
