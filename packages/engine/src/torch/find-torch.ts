@@ -89,7 +89,7 @@ sys.stdout.write('drmas:' + json.dumps(report) + chr(10))
 
 const LEAST_PYTHON = [3, 10];
 const LEAST_TORCH = [2, 8];
-/** The most time that an import of PyTorch may take. The first one reads gigabytes, and other work may have the disk. */
+/** The most time that an import of PyTorch may take. The first one reads gigabytes. */
 export const IMPORT_MS = 300_000;
 
 /** The commands that install PyTorch. */
@@ -218,7 +218,7 @@ function isBefore(version: string, [major, minor]: readonly number[]): boolean {
   return a < (major as number) || (a === major && b < (minor as number));
 }
 
-/** Asks a program what it is. Undefined if it is no Python. One that does not answer may be a Python. */
+/** Asks a program for its report. Undefined if it is no Python. One that does not answer may be a Python. */
 function look(python: string, measure: boolean, waitMs: number): Promise<PythonReport | undefined> {
   return new Promise((resolve) => {
     // Not the current folder: a file `torch.py` there must not be run.
