@@ -18,7 +18,7 @@ export {
   type LoadTeamOptions,
   loadTeam,
 } from './run/load-team.js';
-export { checkpointOf, wholeCheckpoint } from './run/request/checkpoint-names.js';
+export { checkpointOf, whileHeld, wholeCheckpoint } from './run/request/checkpoint-names.js';
 export { requestRecipe, requestStudy } from './run/request/new-run.js';
 export { agentsOfRun, backendOfRun, requireServerOfRun, serverKeyOfRun } from './run/request/recipe-of-run.js';
 export { allowStored } from './run/request/stored-data.js';

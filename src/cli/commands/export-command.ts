@@ -6,7 +6,7 @@ import { type AgentProfile, kindOfType, writeAgentProfile } from '@drmas/engine/
 import { type Message, type Tool, user } from '@drmas/engine/nouns';
 import { commandText, nodeFiles, removeStale, TEMPORARY } from '@drmas/engine/platform';
 import { agentModelPath, EPISODES, RunDirectory, readEpisodes, type StoredTurn } from '../../method/store.js';
-import { agentsOfRun, backendOfRun, checkpointOf, requireServerOfRun, serverKeyOfRun } from '../../runs/index.js';
+import { agentsOfRun, backendOfRun, requireServerOfRun, serverKeyOfRun, whileHeld } from '../../runs/index.js';
 import { argument, defineCommand } from '../define-command.js';
 import { allowEndpoint, checkpoint, choice, requiredText, text } from '../flags.js';
 
@@ -37,26 +37,28 @@ export const exportPolicy = defineCommand({
     const { record } = run;
     const agent = wanted ?? onlyAgent(path, record.resolved.assign);
     const policy = policyOf(record.resolved.assign, agent);
-    const stored = await checkpointOf(run, name, 'export');
     const tell = (why: string) => context.stderr.write(`${why}\n`);
     const profile = await profileOf(run, agent, tell);
-    const from = join(stored.directory, agentModelPath(record.resolved.policies, policy, agent));
-    const unchecked = await run.requireWhole(stored, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
-    if (unchecked !== undefined) tell(unchecked);
-    const prepared = await (await backendOfPolicy(run, policy)).prepareExport({
-      policy,
-      from,
-      format,
-      settings: entryOf(record.resolved.policies, policy),
-      environment: context.environment,
-      apiKey: () => serverKeyOfRun(run, policy),
-      requireServer: (url) => requireServerOfRun(run, url),
-      tell,
-    });
-    await create(to, async (directory) => {
-      await prepared.write(directory);
-      if (profile !== undefined) await writeAgentProfile(nodeFiles, directory, profile);
-      if (format === 'gguf') await nodeFiles.write(join(directory, 'Modelfile'), modelfile(profile));
+    const { step, prepared } = await whileHeld(run, name, 'export', async (stored) => {
+      const from = join(stored.directory, agentModelPath(record.resolved.policies, policy, agent));
+      const unchecked = await run.requireWhole(stored, (file) => file.startsWith(`${policy}/`) && isNoOptimizer(file));
+      if (unchecked !== undefined) tell(unchecked);
+      const prepared = await (await backendOfPolicy(run, policy)).prepareExport({
+        policy,
+        from,
+        format,
+        settings: entryOf(record.resolved.policies, policy),
+        environment: context.environment,
+        apiKey: () => serverKeyOfRun(run, policy),
+        requireServer: (url) => requireServerOfRun(run, url),
+        tell,
+      });
+      await create(to, async (directory) => {
+        await prepared.write(directory);
+        if (profile !== undefined) await writeAgentProfile(nodeFiles, directory, profile);
+        if (format === 'gguf') await nodeFiles.write(join(directory, 'Modelfile'), modelfile(profile));
+      });
+      return { step: stored.step, prepared };
     });
     const who = policy === agent ? `policy '${policy}'` : `policy '${policy}' of agent ${agent}`;
     const names = await nodeFiles.list(to);
@@ -64,7 +66,7 @@ export const exportPolicy = defineCommand({
     const [example, tools] = [exampleIn(turns, profile?.system), toolsIn(turns)];
     const base = format === 'peft' ? { base: await prepared.baseOf(to) } : {};
     const usage = howToUse({ agent, to, format, files: names, ...base, profile, example, tools });
-    const lines = [`${who}, step ${stored.step}, written to ${to}: ${names.join(', ')}`, '', ...usage];
+    const lines = [`${who}, step ${step}, written to ${to}: ${names.join(', ')}`, '', ...usage];
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },

@@ -3,7 +3,7 @@ import { type LogCursor, SEAL, writeSealedDirectory } from '@drmas/engine/disk';
 import { CheckpointError, isObject, messageOf } from '@drmas/engine/errors';
 import { parseStored } from '@drmas/engine/events';
 import type { Files } from '@drmas/engine/host';
-import { temporaryName } from '@drmas/engine/platform';
+import { removeStale, TEMPORARY, temporaryName } from '@drmas/engine/platform';
 import { z } from 'zod';
 
 export interface Checkpoint {
@@ -21,6 +21,9 @@ export interface CheckpointCursor {
 }
 
 const CURSOR_FILE = 'cursor.json';
+
+/** How a reader's mark on a checkpoint begins. It is a temporary file, so the next process that trains removes it. */
+const HELD = 'held-';
 
 const place = z.object({ bytes: z.int().min(0), lines: z.int().min(0), sha256: z.string().optional() });
 
@@ -123,6 +126,24 @@ export class Checkpoints {
   async remove(which: (checkpoint: Checkpoint) => boolean): Promise<void> {
     for (const checkpoint of (await this.list()).filter(which))
       await this.#files.remove(await this.#setAside(checkpoint));
+  }
+
+  /** As `remove`, but leaves the checkpoints that readers hold. A mark that a killed reader left counts for a day. */
+  async prune(which: (checkpoint: Checkpoint) => boolean): Promise<void> {
+    const marks = (await this.#files.list(this.root)).filter((name) => name.startsWith(TEMPORARY + HELD));
+    const isHeld = (step: number) => marks.some((name) => name.startsWith(`${TEMPORARY}${HELD}${stepName(step)}-`));
+    await this.remove((checkpoint) => which(checkpoint) && !isHeld(checkpoint.step));
+    if (marks.length > 0) await removeStale(this.#files, this.root, TEMPORARY + HELD);
+  }
+
+  /**
+   * Keeps a checkpoint from `prune`, unless the directory cannot be written.
+   * @returns Releases it
+   */
+  async hold({ step }: Checkpoint): Promise<() => Promise<void>> {
+    const mark = join(this.root, temporaryName(HELD + stepName(step)));
+    await this.#files.write(mark, '').catch(() => {});
+    return () => this.#files.remove(mark).catch(() => {});
   }
 
   /** Renames a checkpoint whose files will be deleted, because the process may end in between. */

@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path';
 import { ChainedFile, removeTemporary, requireWhole } from '@drmas/engine/disk';
-import { messageOf, RunError } from '@drmas/engine/errors';
+import { isObject, messageOf, RunError } from '@drmas/engine/errors';
 import type { EventBody, RunEvent } from '@drmas/engine/events';
 import { type Clock, type Files, type RunListener, systemClock } from '@drmas/engine/host';
 import type { Episode, Turn } from '@drmas/engine/nouns';
@@ -224,6 +224,16 @@ export class RunDirectory {
   }
 
   /**
+   * Keeps a checkpoint while somebody reads it, if the run removes older ones.
+   * @returns Releases it
+   */
+  async hold(checkpoint: Checkpoint): Promise<() => Promise<void>> {
+    const { training } = this.#record.resolved;
+    if (!isObject(training) || training.keepCheckpoints === undefined) return async () => {};
+    return this.#checkpoints.hold(checkpoint);
+  }
+
+  /**
    * Whether a version without digests may have begun the run: recipe.json has no digest, or was written again after an
    * accepted change.
    */
@@ -255,7 +265,7 @@ export class RunDirectory {
     if (written !== undefined) this.#announce(written);
     const latest = (await this.#checkpoints.list()).slice(-keep).map((checkpoint) => checkpoint.step);
     const kept = new Set([...latest, ...pinned]);
-    await this.#checkpoints.remove((checkpoint) => !kept.has(checkpoint.step));
+    await this.#checkpoints.prune((checkpoint) => !kept.has(checkpoint.step));
   }
 
   /**

@@ -154,7 +154,7 @@ describe('a run that was begun by a program', () => {
   it('says what is missing without it, and what has changed', { tags: 'verify' }, async () => {
     const path = await interrupted('changed');
     const missing = /was started by a program.*resume\(run, definition\).*with \{ recipe: definition \}/;
-    const requests = [resume, evaluate, (run: string) => requestEvaluation(run, {})];
+    const requests = [resume, evaluate, (run: string) => requestEvaluation(run, {}, async () => {})];
     for (const request of requests) {
       const error = await request(path).catch((caught: unknown) => caught);
       expect(error).toBeInstanceOf(RunError);

@@ -306,12 +306,11 @@ export async function evaluateRun(
     const played = await place.evaluateCheckpoint(baseline, undefined, host);
     return { ...played, keep: () => writeBaseline(baseline.name, played.episodes, options.episodes) };
   }
-  const { run, recipe, checkpoint } = await requestEvaluation(path as string, {
-    ...options,
-    notify: host.notify,
+  const request = { ...options, notify: host.notify };
+  return requestEvaluation(path as string, request, async ({ run, recipe, checkpoint }) => {
+    const played = await place.evaluateCheckpoint(recipe, checkpoint, host);
+    return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
   });
-  const played = await place.evaluateCheckpoint(recipe, checkpoint, host);
-  return { ...played, keep: (now) => run.writeOtherEpisodes(played.episodes, now) };
 }
 
 /**

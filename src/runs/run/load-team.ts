@@ -3,12 +3,14 @@
 import type { Sampling } from '@drmas/engine/contract';
 import { contentHash } from '@drmas/engine/disk';
 import { ArgumentError, BackendError, EpisodeError, issuesText } from '@drmas/engine/errors';
+import type { Host } from '@drmas/engine/host';
 import type { Episode, TaskSet } from '@drmas/engine/nouns';
 import { nodeHost } from '@drmas/engine/platform';
 import type { ZodType } from 'zod';
 import { commitsOf, loadCheckpoint } from '../../method/checkpoints.js';
 import type { OpenRun } from '../../method/index.js';
-import { assignmentOf, type RecipeDefinition } from '../../method/recipe.js';
+import { assignmentOf, type Recipe, type RecipeDefinition } from '../../method/recipe.js';
+import type { Checkpoint } from '../../method/store.js';
 import type { Team } from '../../teams/index.js';
 import { modelPlaces } from './open/open-backends.js';
 import { openRun, publishAll } from './open/open-run.js';
@@ -145,12 +147,16 @@ export async function loadTeam<T extends Pick<Team, 'name'> = Team>(
 ): Promise<LoadedTeam<DataOf<T>, OutcomeOf<T>>> {
   const host = nodeHost({ threads, notify });
   const from = step === undefined ? undefined : String(step);
-  const { recipe, checkpoint } = await requestEvaluation(run, {
-    recipe: given,
-    acceptChanges,
-    from,
-    notify: host.notify,
-  });
+  const request = { recipe: given, acceptChanges, from, notify: host.notify };
+  return requestEvaluation(run, request, async ({ recipe, checkpoint }) => openedTeam(recipe, checkpoint, host));
+}
+
+/** Opens the policies of a checkpoint. */
+async function openedTeam<Data, Outcome>(
+  recipe: Recipe,
+  checkpoint: Checkpoint,
+  host: Host,
+): Promise<LoadedTeam<Data, Outcome>> {
   const commits = await commitsOf(host.files, checkpoint);
   const models = assignmentOf(recipe).models.map(({ name }) => name);
   const here = modelPlaces(recipe, models).every(({ row }) => row.capabilities.weights === 'here');

@@ -13,7 +13,7 @@ import { startEngine } from '@drmas/engine/node';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
 import { agentModelPath, missingRun, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
-import { agentsOfRun, checkpointOf } from '../../runs/index.js';
+import { agentsOfRun, checkpointOf, whileHeld } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
 
 export interface AgentModelsRequest {
@@ -63,15 +63,32 @@ interface AgentPlace {
   readonly begun?: FreshPolicy | undefined;
 }
 
+interface AgentPlaces {
+  readonly places: readonly AgentPlace[];
+  readonly origin: string;
+}
+
 /**
  * Opens agents. It runs code of the recipe only for runs of old versions that did not record their agents.
  * @throws RunError if there is no such run, checkpoint or agent, or if a server keeps its weights; CheckpointError and
  *   HubError if the weights cannot be read
  */
 export async function openAgentModels(request: AgentModelsRequest, host: Host): Promise<OpenAgentModels> {
+  const { from, checkpoint } = request;
+  if (!(await host.files.exists(join(from, RECIPE))))
+    return openPlaces(await placesOfModel(request, host), request, host);
+  return whileHeld(await RunDirectory.open(from), checkpoint, 'answer from', async ({ directory }) => {
+    const held = { ...request, checkpoint: basename(directory) };
+    return openPlaces(await placesOfRun(held, host), request, host);
+  });
+}
+
+async function openPlaces(
+  { places, origin }: AgentPlaces,
+  request: AgentModelsRequest,
+  host: Host,
+): Promise<OpenAgentModels> {
   const { files, device, threads, notify } = host;
-  const isRun = await files.exists(join(request.from, RECIPE));
-  const { places, origin } = isRun ? await placesOfRun(request, host) : await placesOfModel(request, host);
   const speakers: AgentToOpen[] = [];
   for (const place of places) speakers.push(await speakerAt(place, request, host));
   const specs = new Map(
@@ -188,7 +205,7 @@ export function wantedAgents(run: RunDirectory, agent: string | undefined): Trai
 async function placesOfRun(
   { from, agent, acceptChanges, ...request }: AgentModelsRequest,
   { files, signal, notify }: Host,
-): Promise<{ places: AgentPlace[]; origin: string }> {
+): Promise<AgentPlaces> {
   const run = await RunDirectory.open(from);
   const { policies, warmStart, seed } = run.record.resolved;
   const checkpoint = await checkpointOf(run, request.checkpoint, 'answer from');
@@ -255,7 +272,7 @@ async function refuseMissingRun(files: Host['files'], from: string): Promise<voi
 async function placesOfModel(
   { from, checkpoint, agent: wanted }: AgentModelsRequest,
   { files, notify, signal }: Host,
-): Promise<{ places: AgentPlace[]; origin: string }> {
+): Promise<AgentPlaces> {
   await refuseMissingRun(files, from);
   const directory = await modelDirectory(from, { signal, onProgress: notify }).catch((error: unknown) => {
     if (!(error instanceof HubError)) throw error;

@@ -73,3 +73,31 @@ export async function wholeCheckpoint(
   if (unchecked !== undefined) notify?.(unchecked);
   return checkpoint;
 }
+
+/** A run that trains may remove its newest checkpoint between the look for it and the mark that holds it. */
+const ATTEMPTS = 5;
+
+/**
+ * Reads a checkpoint, found as `checkpointOf` does, that a run which trains does not remove meanwhile. If it has just
+ * been removed, and was not named by its step, the then newest or best one is read.
+ * @throws RunError if there is none; the errors of `read`
+ */
+export async function whileHeld<Result>(
+  run: RunDirectory,
+  name: string | undefined,
+  to: string,
+  read: (checkpoint: Checkpoint) => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    const checkpoint = await checkpointOf(run, name, to);
+    const release = await run.hold(checkpoint);
+    try {
+      return await read(checkpoint);
+    } catch (error) {
+      const isThere = (await run.checkpoints()).some(({ step }) => step === checkpoint.step);
+      if (isThere || attempt === ATTEMPTS || (name !== undefined && name !== BEST)) throw error;
+    } finally {
+      await release();
+    }
+  }
+}

@@ -1,11 +1,11 @@
 /** The request for an evaluation: of a run's checkpoint, or of a recipe before any training. */
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { isObject, RecipeError, RunError, suggestion } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
 import { assignmentOf, type Recipe, type RecipeDefinition } from '../../../method/recipe.js';
 import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
 import { type Checkpoint, RECIPE, RunDirectory } from '../../../method/store.js';
-import { wholeCheckpoint } from './checkpoint-names.js';
+import { whileHeld, wholeCheckpoint } from './checkpoint-names.js';
 import { requestRecipe } from './new-run.js';
 import { recipeOfRun } from './recipe-of-run.js';
 
@@ -32,19 +32,31 @@ const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest
   ),
 ];
 
+/** What a run's checkpoint is evaluated with. */
+export interface RequestedEvaluation {
+  readonly run: RunDirectory;
+  readonly recipe: Recipe;
+  readonly checkpoint: Checkpoint;
+}
+
 /**
+ * @param evaluate Reads the checkpoint. A run that trains does not remove it before the end
  * @throws RunError when there is no run, no checkpoint in it yet, or its code has changed and that was not accepted;
  *   CheckpointError when the checkpoint is damaged
  */
-export async function requestEvaluation(
+export async function requestEvaluation<Result>(
   path: string,
   request: CheckpointRequest,
-): Promise<{ readonly run: RunDirectory; readonly recipe: Recipe; readonly checkpoint: Checkpoint }> {
+  evaluate: (requested: RequestedEvaluation) => Promise<Result>,
+): Promise<Result> {
   const { from, recipe: given, acceptChanges, notify } = request;
   const run = await RunDirectory.open(path);
   const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
   requirePolicies(run, assignmentOf(recipe).trained);
-  return { run, recipe, checkpoint: await wholeCheckpoint(run, from, 'evaluate', notify) };
+  return whileHeld(run, from, 'evaluate', async ({ directory }) => {
+    const checkpoint = await wholeCheckpoint(run, basename(directory), 'evaluate', notify);
+    return evaluate({ run, recipe, checkpoint });
+  });
 }
 
 /** @throws RunError for a policy that the run has not trained, because its agent was added or renamed since then */

@@ -310,7 +310,7 @@ describe("a stranger's run", () => {
       agents: () => agentsOfRun(run, true),
       key: () => serverKeyOfRun(run, 'solver'),
       continuation: () => requestContinuation(run, { acceptChanges: true, from: '2' }),
-      evaluation: () => requestEvaluation(run.path, { acceptChanges: true }),
+      evaluation: () => requestEvaluation(run.path, { acceptChanges: true }, async () => {}),
     };
     for (const [name, open] of Object.entries(opens))
       await expect(open(), name).rejects.toThrow(`add --allow-endpoint ${stranger}`);
