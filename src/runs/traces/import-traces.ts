@@ -31,6 +31,8 @@ export interface ImportOptions {
    * is held out.
    */
   readonly holdOut?: number | undefined;
+  /** Stops the import early, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface TracedAgent {
@@ -71,14 +73,14 @@ export const importFiles = (folder: string): string[] => [DEMONSTRATIONS, TASKS]
  * Memory holds some traces at a time, also of larger files.
  * @param folder Where to write the demonstrations and the tasks, as new files. Default: nothing is written
  * @throws TaskError if no call can be read; RunError for a call without an agent, a score that cannot be chosen, or a
- *   file that exists. Then no file is left
+ *   file that exists; the signal's reason. Then no file is left
  */
 export async function importTraces(path: string, options: ImportOptions = {}, folder?: string): Promise<TraceImport> {
   const files = folder === undefined ? [] : importFiles(folder);
   for (const file of files)
     if (await nodeFiles.exists(file)) throw new RunError(`${file} exists; choose another folder with --out`);
   const unread = new UnreadCounts();
-  const store = new TraceStore();
+  const store = new TraceStore(options.signal);
   const isNew = folder !== undefined && !(await nodeFiles.exists(folder));
   const written: LineFile[] = [];
   try {

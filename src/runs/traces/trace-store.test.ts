@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { NumberText } from '@drmas/engine/errors';
@@ -45,6 +45,30 @@ describe('the store of traces', () => {
       }),
       { numRuns: 40 },
     );
+    vi.unstubAllEnvs();
+  });
+
+  it('ends with the reason of a signal, while it takes spans and while it gives traces', async () => {
+    const end = new AbortController();
+    const store = new TraceStore(end.signal);
+    for (const id of [1, 2, 3]) await store.add(spanOf(`t${id}`, id), 1);
+    const traces = store.traces();
+    expect((await traces.next()).value[0]).toBe('t1');
+    end.abort(new Error('interrupted'));
+    await expect(traces.next()).rejects.toThrow('interrupted');
+    await expect(store.add(spanOf('t4', 4), 1)).rejects.toThrow('interrupted');
+  });
+
+  it('removes the folder of a process that was killed a day before', async () => {
+    const folder = join(root, 'killed');
+    vi.stubEnv('TMPDIR', folder);
+    const [old, young] = [join(folder, 'drmas-traces-old'), join(folder, 'drmas-traces-young')];
+    for (const each of [old, young]) await mkdir(each, { recursive: true });
+    await utimes(old, new Date(0), new Date(0));
+    const store = new TraceStore();
+    await store.add(spanOf('t', 1), 1e9);
+    await store.dispose();
+    expect(await readdir(folder)).toEqual(['drmas-traces-young']);
     vi.unstubAllEnvs();
   });
 });

@@ -6,6 +6,7 @@ import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exactJson, messageOf, parseExactly, RunError } from '@drmas/engine/errors';
+import { nodeFiles, removeStale } from '@drmas/engine/platform';
 import type { TraceSpan } from './span-fields.js';
 import { linesOf } from './trace-files.js';
 
@@ -23,11 +24,18 @@ export class TraceStore {
   /** The bucket of each trace. Traces come back in the order in which they began. */
   readonly #bucketOf = new Map<string, number>();
   readonly #buckets: Bucket[] = [];
+  readonly #signal: AbortSignal | undefined;
   #held = 0;
   #folder: string | undefined;
 
+  /** @param signal Ends the work on the traces, with its reason */
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
+  }
+
   /** @param size The characters of the span in its file @throws RunError if the temporary files cannot be written */
   async add(span: TraceSpan, size: number): Promise<void> {
+    this.#signal?.throwIfAborted();
     const bucket = this.#bucket(span.trace);
     bucket.spans.push(span);
     bucket.size += size;
@@ -50,7 +58,7 @@ export class TraceStore {
 
   async #flush(): Promise<void> {
     try {
-      this.#folder ??= await mkdtemp(join(tmpdir(), 'drmas-traces-'));
+      this.#folder ??= await newFolder();
       for (const [i, bucket] of this.#buckets.entries()) {
         if (bucket.spans.length === 0) continue;
         await appendFile(this.#path(i), bucket.spans.map((span) => `${exactJson(span)}\n`).join(''), { mode: 0o600 });
@@ -83,11 +91,22 @@ export class TraceStore {
       else
         for await (const line of linesOf(this.#path(i)))
           if (line !== undefined && line !== '') add(parseExactly(line) as TraceSpan);
-      yield* traces;
+      for (const trace of traces) {
+        this.#signal?.throwIfAborted();
+        yield trace;
+      }
     }
   }
 
   async dispose(): Promise<void> {
     if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+const FOLDER = 'drmas-traces-';
+
+/** A new folder for spans, which are not masked yet. Folders that killed processes left go after a day. */
+async function newFolder(): Promise<string> {
+  await removeStale(nodeFiles, tmpdir(), FOLDER);
+  return mkdtemp(join(tmpdir(), FOLDER));
 }

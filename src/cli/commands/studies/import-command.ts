@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { messageOf, RunError, shown } from '@drmas/engine/errors';
 import { importUserModule, nodeFiles } from '@drmas/engine/platform';
 import { importFiles, importTraces, type Redact } from '../../../runs/traces.js';
-import { jsonText } from '../../command-context.js';
+import { interruptedForGood, jsonText } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { decimal, repeated, text, toggle, type ValuesOfFlags } from '../../flags.js';
 import { importLines } from '../../reporter/planning/traces-printer.js';
@@ -38,13 +38,14 @@ export const importCommand = defineCommand({
     'drmas import traces/ --min-score 0.9 --out data --yes',
     'drmas import export.json --score correctness --min-score 1 --rename "Buyer agent=buyer" --redact redact.ts --yes',
   ],
-  async run(
-    { stdout, environment },
-    [path],
-    { out = 'traces', yes = false, dryRun = false, json = false, ...options },
-  ) {
+  async run(context, [path], { out = 'traces', yes = false, dryRun = false, json = false, ...options }) {
+    const { stdout, environment, signal } = context;
     const isWritten = yes && !dryRun;
-    const traces = await importTraces(path, await importOptions(options), isWritten ? out : undefined);
+    const importing = { ...(await importOptions(options)), signal };
+    const traces = await importTraces(path, importing, isWritten ? out : undefined).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (traces === undefined) return interruptedForGood(context);
     const { example: _, fields: __, ...summary } = traces;
     const { width } = screenOf(stdout, environment);
     const print = (line: string) => void stdout.write(`${line}\n`);

@@ -126,7 +126,7 @@ describe('drmas learn', () => {
     const taken = await drmas([...words.slice(0, -1), root]);
     expect(taken).toMatchObject({ code: 2, err: expect.stringContaining(`${root} exists and is not empty`) });
     const signal = AbortSignal.abort();
-    expect(await drmas(words, { signal })).toMatchObject({ code: 130, out: expect.stringContaining('same command') });
+    expect(await drmas(words, { signal })).toMatchObject({ code: 130, err: expect.stringContaining('start it again') });
     await expect(readdir(out)).rejects.toThrow(); // so that the corrected command can write
     await mkdir(out);
     await writeFile(join(out, 'recipe.ts'), '// mine');

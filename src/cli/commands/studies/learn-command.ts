@@ -16,6 +16,7 @@ import {
   type TraceImport,
   writeTracedTeam,
 } from '../../../runs/traces.js';
+import { interruptedForGood } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { device, integer, set, text, threads, toggle, withDevice } from '../../flags.js';
 import { importLines } from '../../reporter/planning/traces-printer.js';
@@ -75,7 +76,7 @@ export const learn = defineCommand({
     const isNew = !(await nodeFiles.exists(out));
     const ownRecipe = recipeText(out, recipe, scorers);
     if (isStarted) await requireOwnFolder(out, ownRecipe);
-    const importing = { ...(await importOptions(options)), holdOut: HELD_OUT };
+    const importing = { ...(await importOptions(options)), holdOut: HELD_OUT, signal: context.signal };
     // Of a peak of 440 MB 65 were alive: by default V8 lets the heap grow fourfold before it collects. Now it doubles.
     setFlagsFromString('--heap-growing-percent=100');
     // Under a temporary name, so that a killed process leaves no demonstrations without their schemas.
@@ -102,6 +103,9 @@ export const learn = defineCommand({
       for (const file of [join(made, RECIPE_FILE), ...importFiles(made), team])
         if (await keep(file, join(out, basename(file)))) written.push(join(out, basename(file)));
       return await train.run(context, [join(out, RECIPE_FILE)], { set, run: directory, track: [], ...chosen });
+    } catch (error) {
+      if (!context.signal.aborted) throw error;
+      return interruptedForGood(context);
     } finally {
       setFlagsFromString('--heap-growing-percent=0');
       await nodeFiles.remove(made);
