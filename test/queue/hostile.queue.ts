@@ -20,7 +20,7 @@ import { codeHash } from '../../src/method/recipe/code-hash.js';
 import { scriptedContext } from '../../src/runs/testing/play-scripted.js';
 import { scriptedSampler } from '../../src/runs/testing/scripted-sampler.js';
 import { withEnvironment } from '../support/environment.js';
-import { takesTime } from '../support/time-and-chance.js';
+import { eventually, takesTime } from '../support/time-and-chance.js';
 import { oneCallTeam as team, temporaryRoot } from '../support/tiny-run.js';
 import { comparable, kill, killAll, noRedis, onQueue, program, REDIS, recipe, startWorker, train } from './workers.js';
 
@@ -206,7 +206,7 @@ async function redisOfTest() {
     scriptedSampler(() => '2'),
   );
   const url = `redis://127.0.0.1:${port}`;
-  const said: string[] = [];
+  const [said, warned]: [string[], string[]] = [[], []];
   const executor = (address = url) =>
     queueExecutor(context, {
       code: { source: recipe, codeHash: 'code' },
@@ -221,9 +221,9 @@ async function redisOfTest() {
       } as never,
       recipe: 'digest',
       gateway: undefined,
-      host: { notify: (message) => void said.push(message), warn: () => {} },
+      host: { notify: (message) => void said.push(message), warn: (_, message) => void warned.push(message) },
     });
-  return { child, url, executor, said };
+  return { child, url, executor, said, warned };
 }
 
 const step = { team, tasks: [{ id: 'a', data: {} }], groupSize: 2, phase: 'training', step: 1 } as const;
@@ -305,6 +305,27 @@ describe.skipIf(server.error !== undefined)('a Redis that drops values, or refus
       child.kill('SIGKILL');
     }
   });
+
+  it('waits for a run that took its queue while it was paused, and goes on after it', async () => {
+    const { child, url, executor, warned } = await redisOfTest();
+    const client = new Redis(url);
+    try {
+      const first = await executor();
+      const own = await announced('mine', client);
+      await client.del(announcementKey('mine')); // as it expires while the process is stopped
+      const second = await executor();
+      const other = await announced('mine', client);
+      expect(other.run).not.toBe(own.run);
+      await eventually(() => expect(warned).toEqual([expect.stringContaining(other.url)]));
+      expect(await announced('mine', client)).toEqual(other);
+      await second.close?.();
+      expect(await announced('mine', client)).toEqual(own);
+      await first.close?.();
+    } finally {
+      client.disconnect();
+      child.kill('SIGKILL');
+    }
+  }, 40_000);
 
   it('is refused before the run begins if it does not allow what a queue needs', async () => {
     const { child, url, executor } = await redisOfTest();

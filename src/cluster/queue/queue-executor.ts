@@ -103,6 +103,15 @@ export async function queueExecutor(
   // The announcement is renewed while the run lives. Jobs that Redis lost or that cannot be read are added again.
   let lonely = 0;
   const renew = async () => {
+    const other = await announcedByOther();
+    if (other !== undefined) {
+      // Else both would take the workers from each other, and no episode longer than RENEW_MS would end.
+      warnOnce(
+        `another run took the queue '${name}' while this one was paused: ${other.url}. This run goes on when that one ` +
+          'has ended; rollout.queue gives runs a queue each',
+      );
+      return;
+    }
     await announce();
     await Promise.all(server.open.map(restore));
     // A worker holds the lock of an episode that it plays. Redis drops the locks of a worker that died.
@@ -113,6 +122,16 @@ export async function queueExecutor(
       `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
         `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
     );
+  };
+  /** What another run with this key has announced. */
+  const announcedByOther = async () => {
+    const present = await redis.get(place).catch(() => null); // a value of another type is overwritten
+    if (present === null || present === text) return undefined;
+    try {
+      return queueSecret.read(name, present);
+    } catch {
+      return undefined;
+    }
   };
   const restore = async (job: string) => {
     const state = await stateOf(job).catch((error: unknown) => {
