@@ -142,6 +142,9 @@ describe('the commands', () => {
       ...{ code: 2, out: '' },
       err: expect.stringContaining('expected the URL of a server'),
     });
+    const secret = await drmas(['doctor', 'server', 'http://user:hunter2@x']);
+    expect(secret.err).toMatch(/^error: the server's address: has a password in it/);
+    expect(secret.err).not.toContain('hunter2');
     expect(await drmas(['serve', 'worker', '--url', 'nonsense'])).toMatchObject({
       ...{ code: 2, out: '' },
       err: expect.stringContaining('expected an address such as redis:'),

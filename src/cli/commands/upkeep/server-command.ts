@@ -46,7 +46,8 @@ export const server = defineCommand({
     const { environment, stdout, signal } = context;
     const { json, reference, case: cases, budget = BUDGET_SECONDS, tolerance = TOLERANCE, ...asked } = flags;
     const checked = serverUrl('a server, such as http://127.0.0.1:8000').safeParse(url);
-    if (!checked.success) throw new ArgumentError(`${url}: ${checked.error.issues[0]?.message}`);
+    // The message does not quote the address, which may have a password in it.
+    if (!checked.success) throw new ArgumentError(`the server's address: ${checked.error.issues[0]?.message}`);
     if (!(tolerance > 0)) throw new ArgumentError(`--tolerance: expected a number above 0, got ${tolerance}`);
     const unknown = cases.find((name) => refereeCases.every((one) => one.name !== name));
     if (unknown !== undefined)
