@@ -129,6 +129,13 @@ describe('plannedRuns', () => {
     expect(() => plannedRuns({ ...options, set: ['warmStart.seed=3'] })).toThrow(/--warm-start-seed gives all/);
     expect(() => plannedRuns({ ...options, seeds: 0 })).toThrow(/seeds: expected at least 1, got 0/);
   });
+
+  it('refuses more runs than memory holds before it lists them', () => {
+    expect(() => plannedRuns({ ...options, seeds: 1e9 })).toThrow(/expected at most 100000 runs, got \d{10}/);
+    const values = Array.from({ length: 9 }, (_, i) => String(i));
+    const vary = Array.from({ length: 12 }, (_, i) => ({ key: `training.k${i}`, values }));
+    expect(() => comparedVariants({ vary, bundles: [] })).toThrow(/expected at most 100000 runs, got 282429536481/);
+  });
 });
 
 const root = temporaryRoot();

@@ -97,6 +97,15 @@ function splitValues(text: string): string[] {
   return [...values, value.trim()];
 }
 
+/** The most runs of an ablation. A record of somebody else can name more than memory holds. */
+const MOST_RUNS = 100_000;
+
+/** @param factors Their product, times the seeds, is the number of runs @throws RecipeError, before a run is listed */
+function requireFew(factors: readonly number[], seeds = 1): void {
+  const runs = factors.reduce((product, values) => product * values, seeds);
+  if (runs > MOST_RUNS) throw new RecipeError(`expected at most ${MOST_RUNS} runs, got ${runs}`, 'ablation');
+}
+
 /** The variants of a comparison. @throws RecipeError if two have the same name, or if there is nothing to compare */
 export function comparedVariants({ vary, bundles }: Compared): Variant[] {
   const keyOf = (override: string) => parseOverride(override).path.join('.');
@@ -112,6 +121,7 @@ export function comparedVariants({ vary, bundles }: Compared): Variant[] {
   }
   const twice = bundles.find(({ name }, i) => bundles.findIndex((other) => other.name === name) !== i);
   if (twice !== undefined) throw new RecipeError('is the name of two variants', twice.name);
+  requireFew(vary.map(({ values }) => values.length));
   const variants = variantsOf({ vary, bundles });
   if (variants.length < 2)
     throw new RecipeError(
@@ -133,6 +143,7 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   if (!Number.isSafeInteger(firstSeed) || firstSeed < 0)
     throw new RecipeError(`expected at least 0, got ${firstSeed}`, 'firstSeed');
   const variants = comparedVariants(options);
+  requireFew([variants.length], seeds);
   const names = directoryNames(variants);
   const common = variants.map(({ overrides }) => [...set, ...overrides]);
   const seeded = common.map(hasWarmStart);
