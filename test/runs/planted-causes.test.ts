@@ -172,6 +172,12 @@ const byChance: Pick<Planted, 'play' | 'reward'> = {
   reward: (_, { one }) => one as number,
 };
 
+/** Rewards that the team's own reward does not show. */
+const earnedApart: Readonly<Record<string, NonNullable<Planted['reward']>>> = {
+  agents: (right, { one }) => ({ team: 0, agents: { solver: Number(one === right) } }),
+  turns: (right, { one }) => ({ team: 0, turns: [{ turn: 0, value: Number(one === right) }] }),
+};
+
 const cases: Readonly<Record<string, Planted>> = {
   'no fault': { training: long, said: {}, slow: true },
   'no fault, rewards by chance': { ...lottery, training: long, said: {}, slow: true },
@@ -307,6 +313,28 @@ const cases: Readonly<Record<string, Planted>> = {
     loss: { type: 'cross-entropy' },
     said: { 'nothing-learnt': noComparison },
   },
+  ...Object.fromEntries(
+    Object.entries(earnedApart).flatMap(([kind, reward]) => [
+      [
+        `rewards of ${kind} alone, behind a filter that compares the team's`,
+        {
+          reward,
+          training: { steps: 8, filter: { type: 'equal-outcomes' } },
+          said: {
+            'nothing-learnt': /left none of 4 groups: the team earns the same .* turns of 'solver' earn different/,
+          },
+        },
+      ],
+      [
+        `rewards of ${kind} alone, under an estimator that compares the team's`,
+        {
+          reward,
+          advantage: { type: 'grpo', episodeScore: 'outcome' },
+          said: { 'nothing-learnt': /the team earns the same .* turns of 'solver' earn different .*advantage 0: with/ },
+        },
+      ],
+    ]),
+  ),
   'a filter that compares the success, beside rewards below it': {
     reward: (right, { one }) => Number(one === right) / 4,
     training: { steps: 8, filter: { type: 'equal-outcomes', score: 'success' } },

@@ -8,13 +8,16 @@ import { Silence } from './silence.js';
 
 const run = watchedRun(tinyRecipe());
 
+/** The health of an agent whose turns on a task earn the same. */
+const still = { duplicates: 0, groups: { allRight: 2, allWrong: 2, mixed: 0, penaltyOnly: 0 }, groupSpread: 0 };
+
 /** A step in which these agents learn. The others earn the same in each of their groups. */
 function lesson(number: number, learns: readonly string[], changes: Partial<Step> = {}): Step {
   const recorded = stepEvent(number, changes);
   const agents = Object.fromEntries(
     Object.entries(recorded.agents).map(([name, agent]) => [
       name,
-      learns.includes(name) ? agent : { ...agent, maxAbsAdvantage: 1e-17, gradientNorm: 1e-11 },
+      learns.includes(name) ? agent : { ...agent, health: still, maxAbsAdvantage: 1e-17, gradientNorm: 1e-11 },
     ]),
   );
   return { ...recorded, agents };

@@ -116,7 +116,7 @@ function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): s
     return `\`play\` called no agent in any of ${episodes.played} episodes; what no agent wrote cannot be learnt`;
   const isFiltered = filter?.kept === 0;
   const dropped = isFiltered ? `training.filter left none of ${filter.played} groups: ` : '';
-  const { allWrong, mixed } = groups;
+  const { allRight, allWrong, mixed } = groups;
   const fault = allWrong + mixed === 0 ? '' : faultOfTexts(settings, lesson, always);
   if (fault !== '') return dropped + fault;
   const moves = Object.values(played).some((agent) => agent.frozen !== true && agent.maxAbsAdvantage >= ROUNDING);
@@ -124,11 +124,22 @@ function reasonOf(settings: SilenceSettings, lesson: Lesson, always: boolean): s
     return `turns have advantages, but clipping removes the gradient: the weights that wrote them are ${staleness} updates old. A lower rollout.staleness or learning rate keeps them near.`;
   if (!isFiltered && moves)
     return 'turns have advantages, but the gradient is 0: responses are empty, or clipping removes all of it';
-  if (mixed === 0) return dropped + reasonOfGroups(settings, lesson, always);
-  const differ = `the episodes of ${mixed} of ${groups.allRight + allWrong + mixed} groups earn different rewards`;
+  const apart = learnersOf(settings).flatMap(([agent]) => (earnsApart(played[agent]) ? [`'${agent}'`] : []));
+  if (mixed === 0 && apart.length === 0) return dropped + reasonOfGroups(settings, lesson, always);
+  const differ =
+    mixed > 0
+      ? `the episodes of ${mixed} of ${allRight + allWrong + mixed} groups earn different rewards`
+      : `the team earns the same in each episode of a task, and turns of ${apart.join(', ')} earn different rewards`;
   return isFiltered
     ? `${dropped}${differ}, but are equal in the number that it compares. Another training.filter.score, or no filter.`
     : `${differ}, but the estimator gives all turns the advantage 0: with its settings it compares no turns whose rewards differ, or a bound excludes them. Other settings of \`advantage\`, or another estimator.`;
+}
+
+/** Whether an agent's turns on a task differ in rewards that are no penalties: of its own, or of single turns. */
+function earnsApart(agent: AgentStep | undefined): boolean {
+  if (agent?.health === undefined) return false;
+  const { groups, groupSpread = 0 } = agent.health;
+  return groups.mixed > 0 || (groups.penaltyOnly === 0 && groupSpread > ROUNDING);
 }
 
 /** A fault of the agents' texts that explains why the episodes of a task earn the same. Empty if there is none. */
