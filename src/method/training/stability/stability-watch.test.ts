@@ -5,6 +5,7 @@ import { TrainingError } from '@drmas/engine/errors';
 import type { Episode, Turn } from '@drmas/engine/nouns';
 import { nodeFiles, nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
+import { numericSettings } from '../../../../test/support/recipe-settings.js';
 import { createRun, temporaryRoot, tinyRecipe } from '../../../../test/support/tiny-run.js';
 import { openRun } from '../../../runs/run/open/open-run.js';
 import { prepareTasks } from '../../../runs/run/open/prepare-tasks.js';
@@ -19,9 +20,9 @@ import { StabilityWatch, type WatchedRun } from './stability-watch.js';
 const root = temporaryRoot();
 
 type Rule = Recipe['training']['spike'];
-const rule = (action: Rule['action'], floor = 0) =>
+const rule = (action: Rule['action'], floor = 0, window = 5) =>
   ({
-    training: { spike: { factor: 3, floor, window: 5, action } },
+    training: { spike: { factor: 3, floor, window, action } },
     trained: [
       { name: 'solver', settings: { clipNorm: 2 } },
       { name: 'verifier', settings: { clipNorm: 0 } },
@@ -117,6 +118,14 @@ describe('a spike', () => {
     const watch = new StabilityWatch(rule('clip'));
     for (const norm of [1, 1, 1, 1, 1000]) expect(watch.judge(at(1), advantagesOfStep, alone(norm)).events).toEqual([]);
     expect(watch.judge(at(2), advantagesOfStep, alone(1000)).events).toHaveLength(1);
+  });
+
+  const { values: windows = [] } = numericSettings({}).find(({ path }) => path === 'training.spike.window') ?? {};
+  it.each(windows)('is found with a window of %i', (window) => {
+    const watch = new StabilityWatch(rule('skip', 0, Number(window)));
+    for (let step = 1; step <= 5; step++) watch.judge(at(step), advantagesOfStep, alone(1));
+    expect(watch.skipAboveNorm('solver')).toBe(3);
+    expect(watch.judge(at(6), advantagesOfStep, alone(1000)).events).toHaveLength(1);
   });
 
   it('is not found in a policy that learned nothing lately', () => {

@@ -9,6 +9,7 @@ import type { Updates } from '../update/update-result.js';
 import { Silence, type SilenceSettings } from './silence.js';
 import { type SymptomState, Symptoms } from './symptoms.js';
 
+/** The norms before the first spike, unless the window is shorter. */
 const FEWEST_NORMS = 5;
 /** A norm below this fraction of `clipNorm` is rounding: the gradient of groups whose advantages are all 0. */
 const ROUNDING = 1e-6;
@@ -138,9 +139,9 @@ export class StabilityWatch {
 
   #threshold(policy: string, key: string): { median: number; limit: number } | undefined {
     const norms = this.#norms.get(key) ?? [];
-    if (norms.length < FEWEST_NORMS) return undefined;
+    const { factor, floor, window } = this.#rule;
+    if (norms.length < Math.min(FEWEST_NORMS, window)) return undefined;
     const middle = median(norms);
-    const { factor, floor } = this.#rule;
     const least = this.#floors.get(policy) ?? floor;
     // A policy that learned nothing in most of the latest steps has no usual norm.
     if (middle <= ROUNDING * (this.#clipNorms.get(policy) ?? 1)) return undefined;
