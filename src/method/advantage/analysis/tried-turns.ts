@@ -64,7 +64,7 @@ function turnsOf({ tasks, agents, tokens = 1, ofTokens = false }: TriedTurns): T
   return Array.from({ length: EPISODES * TURNS }, (_, i) => {
     const episode = Math.floor(i / TURNS);
     const number = ((7 * i + 3 * episode) % 11) / 11;
-    const parts = { correct: (episode % 3) / 2 };
+    const parts = { correct: ((3 * episode + 1) % EPISODES) / (EPISODES - 1) };
     return {
       task: `${episode % tasks}`,
       episode: `${episode}`,
@@ -72,7 +72,7 @@ function turnsOf({ tasks, agents, tokens = 1, ofTokens = false }: TriedTurns): T
       turn: i % TURNS,
       envStep: i % TURNS,
       chain: i % TURNS,
-      reward: number,
+      reward: parts.correct + number,
       outcome: parts.correct,
       stepReward: number,
       agentStepReward: number,
