@@ -436,6 +436,17 @@ describe('a setting without effect in the recipe', () => {
     ]);
   });
 
+  it.each(['advantage.restWeight=1', 'advantage.restWeight=0'])(
+    'is warned about: costs that an estimator divides by their spread: %s',
+    (rest) => {
+      const said = (...overrides: string[]) =>
+        weakSettings(choiceRecipe({}, ['advantage.type=gdpo', rest, ...overrides])).map(({ message }) => message);
+      for (const cost of ['agents.first.callCost=0.1', 'agents.second.tokenCost=0.1'])
+        expect(said(cost)).toEqual([expect.stringMatching(/sizes have almost no effect \(agents\..*Cost\)/)]);
+      expect(said()).toEqual([]);
+    },
+  );
+
   it('is warned about: rewards below 0 under an estimator that divides by their mean', async () => {
     const below = { team: game({ reward: (rounds) => Number(rounds[0]?.first === 'a') - 0.5 }) };
     const said = async (type: string, changes: object = below) => {

@@ -38,11 +38,15 @@ type Settings = Pick<
 /** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
 export function weakSettings(recipe: Settings): RunWarning[] {
   const { agents, estimator, policies, training } = recipe;
-  const { type, penalties } = estimator;
+  const { type, penalties, traits } = estimator;
+  const isNormalised = penalties === 'normalised';
   const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
     Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
   const costs = [...set('callCost'), ...set('tokenCost')];
-  const sizes = penalties === 'normalised' ? [...set('invalidPenalty'), ...costs] : [];
+  const sizes = [
+    ...(isNormalised ? set('invalidPenalty') : []),
+    ...(isNormalised || traits.weighsParts === true ? costs : []),
+  ];
   const { filter } = training;
   const names = Object.keys(agents);
   const lossOf = (policy: string) => lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses);
@@ -68,7 +72,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
               'leave it out if the reference teaches in all groups',
           ],
     ),
-    ...(costs.length === 0 || filter !== undefined || penalties === 'normalised' || !enlargesCosts(estimator, names)
+    ...(costs.length === 0 || filter !== undefined || sizes.length > 0 || !enlargesCosts(estimator, names)
       ? []
       : [
           `'${type}' divides by the spread of a task's rewards, so if all episodes of a task fail, or all succeed, a cost ` +
