@@ -297,6 +297,12 @@ describe('a setting without effect in the recipe', () => {
       expect(learnt.flatMap(({ advantage }) => advantage).some((each) => each !== 0)).toBe(true);
   }
 
+  it('a choice that needs several episodes of a task is refused for one', async () => {
+    const rejection = ['advantage.type=rejection', 'advantage.above=0.3', 'advantage.keep=best'];
+    await expect(learntBy([...rejection, ...alone])).rejects.toThrow(/^advantage\.keep: has no effect on one episode/);
+    await learntBy([...rejection, ...alone, 'training.groupSize=2']);
+  });
+
   it.each(['grpo', 'drmas-episode', 'rloo'])('one episode of a task without a substitute is refused: %s', (type) =>
     expect(learntBy([`advantage.type=${type}`, 'advantage.singleton=zero', ...alone])).rejects.toThrow(
       /^training\.groupSize: .*one episode teaches nothing with advantage\.singleton=zero: expected at least 2/,

@@ -59,6 +59,8 @@ export interface Traits {
   readonly needsNoNegative?: boolean;
   /** It has weights of its own for the named parts of rewards, so it does not read the recipe's. */
   readonly weighsParts?: boolean;
+  /** The choices that have no effect if a task is played once. */
+  readonly groupChoices?: readonly string[];
 }
 
 /**
@@ -126,7 +128,7 @@ const DEFINITION: OptionNames<Record<AnyField<AnyDefinition>, unknown>> = {
 };
 const TRAITS: OptionNames<Traits> = {
   ...{ needs: true, groupSize: true, compared: true, rival: true, weighsDemonstrations: true, needsNoNegative: true },
-  weighsParts: true,
+  ...{ weighsParts: true, groupChoices: true },
 };
 const RULE: OptionNames<Rule> = { score: true, mean: true, spread: true, leaveOneOut: true, shared: true };
 
@@ -143,6 +145,8 @@ export interface OpenEstimator {
   readonly penalties: PenaltyUse;
   /** The choices that differ from their defaults and have no effect beside the others. */
   readonly unused: readonly string[];
+  /** The choices that differ from their defaults and have no effect if a task is played once. */
+  readonly unusedAlone: readonly string[];
   /**
    * Computes the advantages of a step that begins with `state`. Does not change `state`.
    * @throws ArgumentError with the turn that lacks an input of the estimator, or that gets no finite number
@@ -228,6 +232,7 @@ export function defineEstimator<const Type extends string, Shape extends z.ZodRa
         laws: declaration.laws?.(choices) ?? lawsOf(rule, settings),
         penalties: declaration.penalties?.(choices) ?? penaltiesOf(rule, settings),
         unused: unused.filter(isSet),
+        unusedAlone: (traits.groupChoices ?? []).filter(isSet),
         compute(turns, state = {}) {
           const batch = turns.sharing(settings.shareStatistics);
           if ('compute' in declaration)

@@ -22,7 +22,7 @@ export const rejection = defineEstimator({
   formula:
     "1 for the turns of episodes with s > `above`, else 0; `keep: 'best'`: only for the task's best, 1 / their number",
   use: 'with the loss `cross-entropy`: imitate what worked ([losses.md](losses.md))',
-  traits: { weighsDemonstrations: true },
+  traits: { weighsDemonstrations: true, groupChoices: ['keep'] },
   // The bound does not move with the rewards.
   laws: ({ above }) => ({ shift: [], ...(above === 0 ? { takesScaleOut: true } : {}) }),
   penalties: ({ episodeScore }) => (episodeScore === 'outcome' ? 'left out' : 'counted'),

@@ -172,6 +172,12 @@ function* loneEpisodeChecks(
     test: !compares || !silent,
     message: `'${estimator.type}' compares the episodes of a task, and one episode teaches nothing${choice}: expected at least 2`,
   };
+  for (const name of estimator.unusedAlone)
+    yield {
+      path: `advantage.${name}`,
+      test: false,
+      message: 'has no effect on one episode of a task: leave it out, or set training.groupSize to at least 2',
+    };
 }
 
 /** Without further tasks no round can follow the first. */
