@@ -290,6 +290,19 @@ describe('the state that an agent saw', () => {
     expect(statesOf(['open'], ['open', 'knock'])).toBe(2);
   });
 
+  it('has the reasoning that a prompt shows, and no other', () => {
+    const statesOf = (...prompts: readonly (readonly number[])[]) => {
+      const episodes = prompts.map((prompt, n) => {
+        const thought = n === 0 ? { ...solver, reasoning: 'hm' } : solver;
+        return episode('a', n, {}, [thought, { ...solver, turn: 1, messages: history('left', `call_${n}`), prompt }]);
+      });
+      const { records } = advantagesOf([{ task: { id: 'a', data: {} }, episodes }], { type: 'grpo' });
+      return new Set(records.filter(({ turn }) => turn === 1).map(({ observation }) => observation)).size;
+    };
+    expect(statesOf([1, 2, 3], [1, 2, 4])).toBe(2);
+    expect(statesOf([1, 2, 3], [1, 2, 3])).toBe(1);
+  });
+
   it('has no ids of calls, which differ in each episode', () => {
     const { records } = advantagesOf(
       [

@@ -75,8 +75,9 @@ export function stepAdvantages(
   );
   const stepRewards = new Map(episodes.map((episode) => [episode, rewardsOfSteps(episode)]));
   const agentStepRewards = new Map(episodes.map((episode) => [episode, agentRewardsOfSteps(episode)]));
+  const byTokens = episodes.some(hasReasoning);
   const records = pairs.map(({ episode, turn }) => ({
-    ...turnRecord(episode, turn),
+    ...turnRecord(episode, turn, byTokens),
     chain: chains.get(turn) as number,
     stepReward: stepRewards.get(episode)?.get(stepOf(turn)) as number,
     agentStepReward: agentStepRewards.get(episode)?.get(turn.agent)?.get(stepOf(turn)) as number,
@@ -158,24 +159,34 @@ function sumsOfSteps(turns: readonly Turn[], outcome: number): ReadonlyMap<numbe
   return rewards;
 }
 
-function turnRecord(episode: Episode, turn: Turn): Omit<TurnRecord, 'stepReward' | 'agentStepReward' | 'chain'> {
+function turnRecord(
+  episode: Episode,
+  turn: Turn,
+  byTokens: boolean,
+): Omit<TurnRecord, 'stepReward' | 'agentStepReward' | 'chain'> {
   return {
     ...rewardRecord(episode, turn),
     outcome: episode.score.team,
     ...(turn.agent in episode.score.agents ? { agentOutcome: agentReward(episode, turn.agent) } : {}),
     ...partsOf(episode, turn.agent),
     length: turn.response.length,
-    observation: turn.observation ?? stateOf(turn),
+    observation: turn.observation ?? stateOf(turn, byTokens),
     ...(turn.envStep === undefined ? {} : { envStep: turn.envStep }),
   };
 }
 
-const stateOf = ({ messages, tools }: Turn): string => {
+/** Whether agents reason in an episode. A chat template may show them their earlier reasoning, or leave it out. */
+const hasReasoning = ({ turns }: Episode): boolean =>
+  turns.some(({ reasoning, messages }) => [{ reasoning }, ...messages].some((each) => each.reasoning !== undefined));
+
+/** @param byTokens Whether the prompt's tokens count too, because messages do not tell if it has their reasoning */
+const stateOf = ({ messages, tools, prompt }: Turn, byTokens: boolean): string => {
   const calls = new Map<string, number>();
   for (const { id } of messages.flatMap(({ toolCalls = [] }) => toolCalls)) calls.set(id, calls.size);
   return [
     ...messages.map((message) => observed(message, calls)),
     ...(tools === undefined ? [] : [`tools: ${JSON.stringify(tools)}`]),
+    ...(byTokens ? [`tokens: ${prompt.join(' ')}`] : []),
   ].join('\n');
 };
 
