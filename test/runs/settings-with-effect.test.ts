@@ -5,6 +5,7 @@ import { lossNamed, policyLoss } from '@drmas/engine/loss';
 import { optimizerTypes, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
 import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
+import { frozen } from '../../src/method/recipe/frozen.js';
 import { negativeRewards, scaledParts, unheardTeam } from '../../src/method/training/stability/step-warnings.js';
 import type { Learnt } from '../../src/method/training/update/update-policies.js';
 import { standard } from '../../src/runs/composition/standard.js';
@@ -383,6 +384,18 @@ describe('a setting without effect in the recipe', () => {
     };
     expect(await largest()).toBeGreaterThan(0);
     expect(await largest(filter)).toBe(-Infinity);
+  });
+
+  it.each([
+    ['agents.second.invalidPenalty', 'agents.second.invalidPenalty=0.5'],
+    ['advantage.shareStatistics', 'advantage.shareStatistics=[["first","second"]]'],
+    ['advantage.episodeAgents', 'advantage={"type":"hierarchical-grpo","episodeAgents":["second"]}'],
+  ])('is warned about: what concerns only agents that learn, of a frozen one: %s', (path, override) => {
+    const second = frozen({ complete: async () => ({ text: 'a' }) });
+    const held = { assign: { first: 'first', second }, policies: { first: { model: letters } } };
+    const said = (changes: object) => weakSettings(choiceRecipe(changes, [override])).map(({ message }) => message);
+    expect(said(held)).toEqual([expect.stringContaining(`'second' is frozen, so ${path} changes nothing`)]);
+    expect(said({})).toEqual([]);
   });
 
   it('is warned about: a KL that does not hold its policy near the reference', () => {

@@ -33,6 +33,7 @@ type Settings = Pick<
   | 'rollout'
   | 'backend'
   | 'sampler'
+  | 'team'
 >;
 
 /** Warnings about numbers of the recipe whose size has almost no effect, or another effect than one may expect. */
@@ -81,6 +82,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
         ]),
     ...(training.groupSize > 1 ? [] : loneEpisodeNotes(estimator, names)),
     ...unheardPolicies(agents, policies, recipe.assign),
+    ...settingsOfFrozen(recipe.team, agents, recipe.assign, estimator),
     ...Object.entries(policies).flatMap(([name, policy]) => {
       const own = Object.entries(agents).filter(([agent]) => recipe.assign[agent] === name);
       return scalesWithAdvantages(lossOf(name)) ? scaleOfGradients(name, policy, Object.fromEntries(own)) : [];
@@ -188,6 +190,28 @@ function unheardPolicies(settings: Recipe['agents'], policies: Recipe['policies'
       `the policy '${name}' learns from no reward, because ${weights} is 0: choose a weight above 0, or leave it as it is ` +
         `with frozen(...) in assign`,
     ];
+  });
+}
+
+/** A warning for each frozen agent with settings that only concern agents that learn. */
+function settingsOfFrozen(
+  team: Recipe['team'],
+  agents: Recipe['agents'],
+  assign: Recipe['assign'],
+  { choices }: OpenEstimator,
+): string[] {
+  const { shareStatistics = [], episodeAgents = [] } = choices as {
+    readonly shareStatistics?: readonly (readonly string[])[];
+    readonly episodeAgents?: readonly string[];
+  };
+  return Object.entries(agents).flatMap(([agent, { invalidPenalty }]) => {
+    if (typeof assign[agent] === 'string') return [];
+    const set = [
+      ...([0, team.agents[agent]?.invalidPenalty].includes(invalidPenalty) ? [] : [`agents.${agent}.invalidPenalty`]),
+      ...(shareStatistics.flat().includes(agent) ? ['advantage.shareStatistics'] : []),
+      ...(episodeAgents.includes(agent) ? ['advantage.episodeAgents'] : []),
+    ];
+    return set.map((path) => `the agent '${agent}' is frozen, so ${path} changes nothing that is learnt: leave it out`);
   });
 }
 
