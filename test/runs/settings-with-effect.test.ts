@@ -248,6 +248,16 @@ describe('a setting without effect in the recipe', () => {
       ['training.curriculum.target=0.2', 'training.tasksPerStep=8'],
     ],
     [
+      'a decay with one candidate',
+      'curriculum.decay: has no effect with one candidate',
+      ['training.curriculum.decay=0.2', 'training.curriculum.candidates=1'],
+    ],
+    [
+      'a decay when a step plays all tasks',
+      'curriculum.decay: has no effect, because a step plays all 8 tasks',
+      ['training.curriculum.decay=0.2', 'training.tasksPerStep=8'],
+    ],
+    [
       'sizes of groups that leave nothing to divide',
       'curriculum.groupSizes.least: .*expected fewer',
       ['training.curriculum.groupSizes.least=4'],

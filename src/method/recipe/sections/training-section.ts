@@ -6,8 +6,8 @@ const nonNegative = z.number().min(0);
 const positive = z.number().gt(0);
 const count = z.int().min(1);
 
-/** The success at which a task teaches most, unless a curriculum says otherwise. */
-export const DEFAULT_TARGET = 0.5;
+/** The success at which a task teaches most, and the decay of predictions, unless a curriculum says otherwise. */
+export const CURRICULUM_DEFAULTS = { target: 0.5, decay: 0.8 };
 
 export const trainingSchema = z.strictObject({
   steps: z.int().min(0).default(60).describe('Reinforcement steps.'),
@@ -29,7 +29,7 @@ export const trainingSchema = z.strictObject({
         .number()
         .min(0)
         .max(1)
-        .default(DEFAULT_TARGET)
+        .default(CURRICULUM_DEFAULTS.target)
         .describe(
           'The success at which a task teaches most. A task is more likely to be played if its predicted ' +
             'success is closer to this.',
@@ -38,7 +38,7 @@ export const trainingSchema = z.strictObject({
         .number()
         .min(0)
         .lt(1)
-        .default(0.8)
+        .default(CURRICULUM_DEFAULTS.decay)
         .describe(
           "The decay of a level's predicted success: the share of the old value that remains after the level " +
             'is played again.',

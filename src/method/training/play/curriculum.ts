@@ -10,7 +10,7 @@ import type { Step } from '@drmas/engine/events';
 import { mean, RandomStream } from '@drmas/engine/math';
 import { type EpisodeGroup, fieldText, successOf, type Task, type TaskSet } from '@drmas/engine/nouns';
 import { BENCHMARK } from '../../../teams/tasks.js';
-import { DEFAULT_TARGET } from '../../recipe/sections/training-section.js';
+import { CURRICULUM_DEFAULTS } from '../../recipe/sections/training-section.js';
 import type { Playing } from '../run/playing.js';
 import { requireOneProblemEach, taskAt, tasksOfStep } from './step-tasks.js';
 
@@ -114,16 +114,17 @@ export function predictionsAfter(
 export function* curriculumChecks({ seed, training }: Pick<Playing, 'seed' | 'training'>, { train }: Trained) {
   const { curriculum, groupSize, tasksPerStep } = training;
   if (curriculum === undefined) return;
-  const { by, groupSizes, candidates, target } = curriculum;
+  const { by, groupSizes, candidates } = curriculum;
   const chooses = candidates > 1 && train.size > tasksPerStep;
-  yield {
-    path: 'training.curriculum.target',
-    test: chooses || groupSizes !== undefined || target === DEFAULT_TARGET,
-    message:
-      candidates > 1
-        ? `has no effect, because a step plays all ${train.size} tasks: choose groupSizes, or fewer tasksPerStep`
-        : 'has no effect with one candidate: choose more candidates, or groupSizes',
-  };
+  for (const name of ['target', 'decay'] as const)
+    yield {
+      path: `training.curriculum.${name}`,
+      test: chooses || groupSizes !== undefined || curriculum[name] === CURRICULUM_DEFAULTS[name],
+      message:
+        candidates > 1
+          ? `has no effect, because a step plays all ${train.size} tasks: choose groupSizes, or fewer tasksPerStep`
+          : 'has no effect with one candidate: choose more candidates, or groupSizes',
+    };
   yield {
     path: 'training.curriculum.groupSizes',
     test: groupSizes === undefined || tasksPerStep > 1,
