@@ -7,6 +7,7 @@ export {
   type RecipeInput,
 } from './recipe/define.js';
 export { type FrozenSpec, frozen, frozenSchema } from './recipe/frozen.js';
+export { DEFAULT_VALUE_CLIP } from './recipe/learning.js';
 export { keyVariablesOf, type Lists, typeOf } from './recipe/lists.js';
 export { parseOverride } from './recipe/overrides.js';
 export type { Plugin } from './recipe/plugins/plugins.js';

@@ -525,6 +525,18 @@ describe('a setting without effect in the recipe', () => {
     },
   );
 
+  it('is warned about: a bound of values in a single update of the critic', () => {
+    const said = (...overrides: string[]) =>
+      weakSettings(choiceRecipe(policiesFor(['advantage.type=gae']), ['advantage.type=gae', ...overrides])).map(
+        ({ message }) => message,
+      );
+    const clip = 'policies.first.critic.clip=0.1';
+    expect(said(clip)[0]).toMatch(
+      /one update of the critic of 'first', .*policies\.first\.critic\.clip changes nothing/,
+    );
+    expect([...said(), ...said(clip, 'policies.first.critic.miniBatches=2')]).toEqual([]);
+  });
+
   it('is warned about: a critic that the estimator does not need', () => {
     const said = (...overrides: string[]) =>
       weakSettings(choiceRecipe(policiesFor(overrides), overrides)).filter(({ message }) => /critic/.test(message));

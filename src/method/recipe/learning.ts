@@ -83,6 +83,8 @@ export const klSchema = klObject.transform(({ in: place, kind = place === 'loss'
 
 export type KlSettings = z.output<typeof klSchema>;
 
+export const DEFAULT_VALUE_CLIP = 0.5;
+
 export const criticSchema = z.strictObject({
   optimizer: criticOptimizerSchema.prefault({ type: defaultOptimizer }).describe("The critic's optimiser."),
   warmupSteps: z.int().min(0).default(5).describe('Updates over which the learning rate rises to its full value.'),
@@ -93,7 +95,7 @@ export const criticSchema = z.strictObject({
   epochs: count.default(1).describe("Passes over each step's turns."),
   miniBatches: count.default(1).describe('Updates in one pass; each takes its share of the turns.'),
   clip: positive
-    .default(0.5)
+    .default(DEFAULT_VALUE_CLIP)
     .describe('The largest change of a value in the updates of one step. The value loss does not push it further.'),
   aheadSteps: z
     .int()

@@ -10,6 +10,7 @@ import { enlargesCosts, loneEpisodes, type OpenEstimator, tellsTokensApart } fro
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
   backendOfModel,
+  DEFAULT_VALUE_CLIP,
   evaluationSampling,
   lossPath,
   lossSettings,
@@ -100,11 +101,16 @@ export function weakSettings(recipe: Settings): RunWarning[] {
       );
     }),
     ...Object.keys(policies).flatMap((name) => lowCap(correctionOf(lossOf(name)), lossPath(recipe, name))),
-    ...Object.entries(policies).flatMap(([name, { critic }]) =>
-      critic === undefined || estimator.traits.needs === 'values'
-        ? []
-        : [`'${type}' needs no critic, so policies.${name}.critic has no effect`],
-    ),
+    ...Object.entries(policies).flatMap(([name, { critic }]) => {
+      if (critic === undefined) return [];
+      if (estimator.traits.needs !== 'values')
+        return [`'${type}' needs no critic, so policies.${name}.critic has no effect`];
+      if (critic.clip === DEFAULT_VALUE_CLIP || critic.epochs * critic.miniBatches > 1) return [];
+      return [
+        `each step makes one update of the critic of '${name}', so its values have not changed yet, and ` +
+          `policies.${name}.critic.clip changes nothing: choose critic.epochs or critic.miniBatches above 1, or leave it out`,
+      ];
+    }),
     ...Object.entries(policies).flatMap(([name, { kl }]) => misplacedKl(`policies.${name}.kl`, kl)),
     ...Object.entries(policies).flatMap(([name, { kl }]) => {
       const [loss, path] = [lossSettings(recipe, name), lossPath(recipe, name)];
