@@ -123,6 +123,18 @@ describe('Silence', () => {
     ],
     ['failed', { episodes: { played: 8, failed: 8 } }, [], /every episode failed/],
     ['filtered', { filter: filterOf(0) }, [], /training\.filter left none of 8 groups/],
+    [
+      'priced, and wrong',
+      { groups: wrong, reward: { mean: -0.05, std: 0.1 }, parts: { calls: -0.05 }, success: 0 },
+      [],
+      /because none of them succeeds/,
+    ],
+    [
+      'priced, and right in part',
+      { groups: wrong, reward: { mean: 0.2, std: 0.1 }, parts: { calls: -0.05 }, success: 0.25 },
+      [],
+      /because none of them succeeds/,
+    ],
   ])('says why: %s', (_, changes, learns, expected) => {
     const [warning] = new Silence(run).judge(lesson(1, learns, changes), trained);
     expect(warning?.message).toMatch(expected);

@@ -11,7 +11,10 @@ import type { Updates } from '../update/update-result.js';
 const TEAM_STEPS = 3;
 const AGENT_STEPS = 10;
 
-type Lesson = Pick<Step, 'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward' | 'success' | 'staleness'>;
+type Lesson = Pick<
+  Step,
+  'step' | 'agents' | 'groups' | 'episodes' | 'filter' | 'reward' | 'parts' | 'success' | 'staleness'
+>;
 
 export interface SilenceSettings {
   readonly agents: OpenRun['agents'];
@@ -176,7 +179,7 @@ function faultOfTexts(
 /** The reason that the groups show: their episodes earn the same. */
 function reasonOfGroups(
   { agents, training, warmStartShare }: SilenceSettings,
-  { groups, episodes, reward, success = 0 }: Lesson,
+  { groups, episodes, reward, parts = {}, success = 0 }: Lesson,
   always: boolean,
 ): string {
   const warmStart = warmStartShare !== undefined;
@@ -187,7 +190,8 @@ function reasonOfGroups(
   if (groups.allWrong === count) {
     if (failed === 0 && reward !== undefined && reward.std < ROUNDING && Math.abs(reward.mean) > ROUNDING)
       return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
-    if (failed === 0 && reward !== undefined && reward.mean < success - ROUNDING)
+    const paid = parts.calls ?? 0; // the cost of calls, which is no success that the reward leaves out
+    if (failed === 0 && success > ROUNDING && reward !== undefined && reward.mean - paid < success - ROUNDING)
       return `${equal}, although their success is ${percent(success, 0)}. Mend the team's reward, or the weights of its parts: it does not count success.`;
     // The episodes that failed may be those that would have succeeded.
     const first = failed === 0 ? '' : 'See first why episodes fail: the events of the failures have the reasons. ';
