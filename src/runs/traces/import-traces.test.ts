@@ -528,6 +528,11 @@ describe('traces', () => {
       {},
       /no team can have an agent 'the buyer': --rename/,
     ],
+    [
+      JSON.stringify(ofSdk7),
+      { rename: { buyer: 'clerk', byer: 'b' } },
+      /no call has the agent 'byer'; did you mean 'buyer'/,
+    ],
     [JSON.stringify(ofSdk7), { score: 'x' }, /no trace has the score 'x'; they have the scores success/],
     [
       JSON.stringify([langfuse, { ...langfuse, scores: [{ name: 'b', value: 1 }] }]),

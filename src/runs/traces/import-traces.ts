@@ -1,7 +1,7 @@
 /** Production traces as demonstrations of each agent and as tasks. */
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { exactJson, messageOf, ownValue, RunError, TaskError } from '@drmas/engine/errors';
+import { exactJson, messageOf, ownValue, RunError, suggestion, TaskError } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
 import { z } from 'zod';
 import { isHeldOut } from '../../teams/tasks.js';
@@ -133,7 +133,10 @@ interface Survey {
   readonly isHeldOut?: (episode: TracedEpisode) => boolean;
 }
 
-/** @throws RunError if a call has no agent, or if no task can be held out: all are equal, or one has a `split` */
+/**
+ * @throws RunError if a call has no agent, if no call has an agent that is renamed, or if no task can be held out: all
+ *   are equal, or one has a `split`
+ */
 async function surveyOf(
   store: TraceStore,
   options: ImportOptions,
@@ -142,6 +145,7 @@ async function surveyOf(
 ): Promise<Survey> {
   const { holdOut } = options;
   const scores = new Set<string>();
+  const agents = new Set<string>();
   let readable = 0;
   let first: string | undefined;
   let [isOther, isSomeIn, isSomeOut] = [false, false, false];
@@ -151,7 +155,10 @@ async function surveyOf(
     if (episode.calls.length === 0) continue;
     readable++;
     for (const name of Object.keys(episode.scores)) scores.add(name);
-    for (const call of episode.calls) nameOf(call, options);
+    for (const call of episode.calls) {
+      nameOf(call, options);
+      if (call.agent !== undefined) agents.add(call.agent);
+    }
     if (holdOut === undefined) continue;
     const task = taskText(episode);
     requireFreeSplit(episode);
@@ -161,6 +168,7 @@ async function surveyOf(
     isSomeOut ||= isOut;
     isSomeIn ||= !isOut;
   }
+  if (readable > 0) requireNamed(Object.keys(options.rename ?? {}), [...agents]);
   if (holdOut === undefined || readable === 0) return { readable, scores };
   if (!isOther) throw new RunError('all traces have the same task, so none can be held out; expected more traces');
   // If all tasks are on one side, the first changes sides.
@@ -173,6 +181,13 @@ async function surveyOf(
       return isHeldOut(task, holdOut) !== (isExchanged && task === first);
     },
   };
+}
+
+/** @throws RunError for a new name of an agent that no call has */
+function requireNamed(renamed: readonly string[], agents: readonly string[]): void {
+  const missing = renamed.find((name) => !agents.includes(name));
+  if (missing === undefined) return;
+  throw new RunError(`--rename: no call has the agent '${missing}'${suggestion(missing, agents)}`);
 }
 
 /** @throws RunError for a task with a field `split` of another meaning than that of the import */
