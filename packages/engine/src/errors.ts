@@ -42,6 +42,7 @@ export {
 export {
   faultsError,
   faultsText,
+  inPlainWords,
   issuesText,
   nearName,
   parseAt,

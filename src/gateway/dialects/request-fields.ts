@@ -1,6 +1,6 @@
 /** Parts that the requests of all dialects share: limits, texts in parts, tools, and error messages. */
 
-import { DialectError, given, isObject, issuesText, ownValue } from '@drmas/engine/errors';
+import { DialectError, given, inPlainWords, isObject, issuesText, ownValue } from '@drmas/engine/errors';
 import { argumentsText, type JsonSchema, type Tool, type ToolChoice } from '@drmas/engine/nouns';
 import { z } from 'zod';
 
@@ -64,7 +64,8 @@ function textOf(value: unknown): string | { readonly fault: string } {
   return text;
 }
 
-const shown = (value: unknown) => (typeof value === 'string' ? `'${value.slice(0, 50)}'` : typeof value);
+const shown = (value: unknown) =>
+  typeof value === 'string' ? `'${value.slice(0, 50)}'` : value === undefined ? 'nothing' : typeof value;
 
 export const STOPS_EXPECTED = `expected at most ${MOST_STOPS} stop texts`;
 
@@ -99,7 +100,7 @@ export const only = <Value>(allowed: (value: unknown) => boolean, message: strin
 
 /** Checks a body. @throws DialectError with the first faults */
 export function checked<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
-  const result = schema.safeParse(body);
+  const result = schema.safeParse(body, { error: inPlainWords });
   if (result.success) return result.data;
   const issues = result.error.issues.slice(0, MOST_FAULTS);
   throw new DialectError(400, 'invalid_request', issuesText(issues), fieldAt(issues[0]?.path ?? []));

@@ -3,6 +3,7 @@ import { closest, distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { RecipeError } from '../errors.js';
 import type { Issue } from '../task.js';
+import { isObject } from './objects.js';
 
 type Path = readonly PropertyKey[];
 
@@ -137,6 +138,30 @@ function explain(issue: z.core.$ZodIssue, schema: z.ZodType, root: unknown): Exp
   }
 }
 
+/** Says zod's own faults in the words of `parseAt`: for `safeParse(value, { error: inPlainWords })`. */
+export const inPlainWords: z.core.$ZodErrorMap = (issue) => {
+  const { code, input } = issue;
+  const required = (expected: string, got: unknown) =>
+    got === undefined ? `is required: expected ${expected}` : wrong(expected, got);
+  switch (code) {
+    case 'invalid_type':
+      return required(article(issue.expected), input);
+    case 'too_small':
+      return wrong(bound(issue, '>', issue.minimum), input);
+    case 'too_big':
+      return wrong(bound(issue, '<', issue.maximum), input);
+    case 'invalid_value':
+      return required(choiceOf(issue.values.map(String)), input);
+    case 'invalid_union': {
+      const { discriminator, options } = issue as { discriminator?: string; options?: readonly unknown[] };
+      if (discriminator === undefined || options === undefined) return undefined;
+      return required(choiceOf(options.map(String)), isObject(input) ? input[discriminator] : input);
+    }
+    default:
+      return undefined;
+  }
+};
+
 function unknownName(name: string, path: Path, names: readonly string[]): string {
   const section = path.length === 1 ? path[0] : undefined;
   if (section === 'agents' || section === 'assign') return `the team has no agent '${name}'${suggestion(name, names)}`;
@@ -147,10 +172,12 @@ function unknownName(name: string, path: Path, names: readonly string[]): string
 const wrong = (expected: string, got: unknown) => `expected ${expected}, got ${shown(got)}`;
 
 function wrongChoice(choices: readonly string[], got: unknown): string {
-  const expected = choices.length === 1 ? `'${choices[0]}'` : `one of ${choices.join(', ')}`;
   const hint = typeof got === 'string' && choices.length > 1 ? `; did you mean '${closest(got, choices)}'?` : '';
-  return `${wrong(expected, got)}${hint}`;
+  return `${wrong(choiceOf(choices), got)}${hint}`;
 }
+
+const choiceOf = (choices: readonly string[]) =>
+  choices.length === 1 ? `'${choices[0]}'` : `one of ${choices.join(', ')}`;
 
 /** The type in words. A text in the place of an object is often the `type` of the object, or the name of a policy. */
 function expectedType(type: string, types: readonly string[], path: Path, got: unknown): string {
@@ -171,7 +198,11 @@ const BOUNDED: Readonly<Record<string, string>> = {
 };
 
 function bound(
-  { origin, inclusive, exact }: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig,
+  {
+    origin,
+    inclusive,
+    exact,
+  }: Pick<z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig, 'origin' | 'inclusive' | 'exact'>,
   sign: '<' | '>',
   limit: number | bigint,
 ): string {
