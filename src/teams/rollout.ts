@@ -4,7 +4,7 @@ export { EpisodeFailure, placeOf } from './rollout/episode-failure.js';
 export { groupsByEpisode, inProcessExecutor, type RolloutExecutor } from './rollout/executor.js';
 export { playEpisode } from './rollout/play-episode.js';
 export { demandedSchema, isAnyObject, promptMessages, redemanded, undemanded } from './rollout/prompt-messages.js';
-export { turnsNamedIn, withoutStop } from './rollout/prompts/exact-ids.js';
+export { asAnswered, turnsNamedIn, withoutStop } from './rollout/prompts/exact-ids.js';
 export {
   answerOf,
   type PlayRequest,

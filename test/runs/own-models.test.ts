@@ -91,7 +91,7 @@ describe('a frozen agent that a function answers for', () => {
   });
 
   it.each([
-    ['nothing', undefined, 'undefined'],
+    ['nothing', undefined, 'nothing'],
     ['a string', 'yes', '"yes"'],
     ['no text', { finishReason: 'stop' }, 'text'],
     ['another end', { text: 'yes', finishReason: 'because' }, 'finishReason'],

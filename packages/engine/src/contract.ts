@@ -40,7 +40,7 @@ export {
   scaleOfDraws,
   scaleOfScores,
 } from './contract/sampling.js';
-export type { TextBackend, TextRequest, Utterance } from './contract/text-backend.js';
+export type { TextBackend, TextMessage, TextRequest, Utterance } from './contract/text-backend.js';
 export type { AgentAdapters } from './contract/weights-spec.js';
 export {
   type BaseSpec,

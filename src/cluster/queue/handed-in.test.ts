@@ -1,5 +1,5 @@
 import type { TextBackend } from '@drmas/engine/contract';
-import type { Episode, Turn } from '@drmas/engine/nouns';
+import { assistant, type Episode, type Message, type Turn, user } from '@drmas/engine/nouns';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -38,7 +38,13 @@ async function played(more: Partial<PlayRequest> = {}, of: Team = team, changes:
   const base = scriptedContext(of, sampler, { maxOutcomeBytes: 1000, maxTurns: 8, ...changes });
   const { solver, helper, judge } = base.agents as Required<RolloutContext['agents']>;
   const endpoint: TextBackend = {
-    complete: async ({ seed }) => ({ text: `seed ${seed}`, finishReason: 'stop', promptTokens: 3, responseTokens: 2 }),
+    complete: async ({ seed }) => ({
+      text: `seed ${seed}`,
+      reasoning: 'hm',
+      finishReason: 'stop',
+      promptTokens: 3,
+      responseTokens: 2,
+    }),
   };
   const context: RolloutContext = {
     ...base,
@@ -178,7 +184,10 @@ describe('an episode that a worker hands in', () => {
     expect(faultOf({ ...failed, turns: [turn] }, awaited)).toBeUndefined();
   });
 
-  type Ask = (text: string, options?: object) => Promise<{ text: string; value: unknown }>;
+  type Ask<Reply = { text: string; value: unknown }> = (
+    input: string | readonly Message[],
+    options?: object,
+  ) => Promise<Reply>;
   const asked = (agents: unknown, name: string) => (agents as Record<string, Ask>)[name] as Ask;
   /** The team with another `play` or other functions, which a worker plays as it does the team's own. */
   const others: Readonly<Record<string, readonly [Partial<Team>, Partial<PlayRequest>?]>> = {
@@ -223,6 +232,15 @@ describe('an episode that a worker hands in', () => {
         },
       },
       { judged: Array.from({ length: 5 }, (_, sample) => ({ sample, outcome: sample, turns: [] })) },
+    ],
+    'a frozen agent that thinks reads its own answer again': [
+      {
+        play: async ({ agents }) => {
+          const judge = agents.judge as unknown as Ask<Parameters<typeof assistant>[0] & object>;
+          const first = await judge('is it right?');
+          await judge([user('is it right?'), assistant(first), user('really?')]);
+        },
+      },
     ],
     'play awaits no call': [
       {

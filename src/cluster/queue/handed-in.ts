@@ -6,6 +6,7 @@ import type { Episode, Turn } from '@drmas/engine/nouns';
 import { z } from 'zod';
 import {
   type AgentSettings,
+  asAnswered,
   failedScore,
   finiteReward,
   isCallName,
@@ -165,7 +166,7 @@ function checkEpisode(episode: Episode, { context, request, answered }: AwaitedE
     last.set(turn.agent, turn.call);
     names.add(turn.id);
     checkSettings(at, turn, settings);
-    checkAnswer(at, turn, settings, { context, request, answered });
+    checkAnswer(at, turn, episode.turns, settings, { context, request, answered });
   }
   checkScore(episode, context);
   for (const [name, value] of [
@@ -186,7 +187,13 @@ function checkSettings(at: string, turn: Turn, settings: AgentSettings): void {
 }
 
 /** Compares a turn with the answers to its call, or with the turn that it repeats. */
-function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context, request, answered }: AwaitedEpisode) {
+function checkAnswer(
+  at: string,
+  turn: Turn,
+  turns: readonly Turn[],
+  settings: AgentSettings,
+  { context, request, answered }: AwaitedEpisode,
+) {
   const { id = '', agent } = turn;
   const fixed = request.replay?.fixed.find((each) => each.id === id);
   if (fixed !== undefined) {
@@ -206,7 +213,7 @@ function checkAnswer(at: string, turn: Turn, settings: AgentSettings, { context,
         throw new Fault(`${at}: '${agent}' did not make the call ${id}`);
       checkSampling(at, each.request, settings, request);
       if ('prompt' in each.request) checkTokens(at, turn, each.request, each.answer as Generation, context);
-      else checkText(at, turn, each.request, each.answer as Utterance);
+      else checkText(at, turn, turns, each.request, each.answer as Utterance);
       return undefined;
     } catch (error) {
       return error;
@@ -254,7 +261,8 @@ function checkTokens(
   expectEqual(`${at}: text`, turn.text, tokenizer.decode(written));
 }
 
-function checkText(at: string, turn: Turn, spoken: TextRequest, answer: Utterance): void {
+/** @param turns The turns of the episode: the agent's earlier ones have what its server wanted back */
+function checkText(at: string, turn: Turn, turns: readonly Turn[], spoken: TextRequest, answer: Utterance): void {
   const { promptTokens, responseTokens } = answer;
   const utterance = {
     prompt: [],
@@ -267,7 +275,9 @@ function checkText(at: string, turn: Turn, spoken: TextRequest, answer: Utteranc
   };
   for (const [field, value] of Object.entries(utterance))
     expectEqual(`${at}: ${field}`, turn[field as keyof Turn], value);
-  expectEqual(`${at}: the messages`, JSON.stringify(turn.messages), JSON.stringify(spoken.messages));
+  const before = turns.filter(({ agent, turn: nth }) => agent === turn.agent && nth < turn.turn);
+  const messages = asAnswered(turn.messages, before);
+  expectEqual(`${at}: the messages`, JSON.stringify(messages), JSON.stringify(spoken.messages));
   expectEqual(`${at}: the endpoint's prompt tokens`, turn.endpoint?.promptTokens, promptTokens);
   expectEqual(`${at}: the endpoint's response tokens`, turn.endpoint?.responseTokens, responseTokens);
 }

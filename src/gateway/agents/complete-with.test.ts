@@ -30,6 +30,38 @@ it.each([
   ).toBe(expected);
 });
 
+it('is sent its own calls as it gave them: with metadata of providers, and ids of its own', async () => {
+  const providerMetadata = { google: { thoughtSignature: 'AbC==' } };
+  const own = [
+    { type: 'reasoning' as const, text: 'hm', providerMetadata: { anthropic: { signature: 'x' } } },
+    { type: 'text' as const, text: 'So.' },
+    { type: 'tool-call' as const, toolCallId: 'Xy1', toolName: 'add', input: '{"a":1}', providerMetadata },
+    { type: 'source' as const, sourceType: 'url' as const, id: 's', url: 'https://e.x' },
+  ];
+  const answer = { content: own, finishReason: { unified: 'tool-calls' as const, raw: 'tool' }, usage, warnings: [] };
+  const model = new MockLanguageModelV3({ doGenerate: answer });
+  const complete = completeWith(model);
+  const never = new AbortController().signal;
+  const { toolCalls = [], providerData } = await complete(request as never, never);
+  const said = { role: 'assistant', content: 'So.', toolCalls: toolCalls.map((call) => ({ ...call, id: 'call_0' })) };
+  const result = { role: 'tool', content: '2', toolCallId: 'call_0', name: 'add' };
+  await complete({ ...request, messages: [{ ...said, providerData }, result] } as never, never);
+  expect(model.doGenerateCalls[1]?.prompt).toEqual([
+    {
+      role: 'assistant',
+      content: [
+        { type: 'reasoning', text: 'hm', providerOptions: { anthropic: { signature: 'x' } } },
+        { type: 'text', text: 'So.' },
+        { type: 'tool-call', toolCallId: 'Xy1', toolName: 'add', input: { a: 1 }, providerOptions: providerMetadata },
+      ],
+    },
+    {
+      role: 'tool',
+      content: [{ type: 'tool-result', toolCallId: 'Xy1', toolName: 'add', output: { type: 'text', value: '2' } }],
+    },
+  ]);
+});
+
 it('is sent the reasoning before calls, and whether a tool is strict', async () => {
   const answer = { content: [], finishReason: { unified: 'stop' as const, raw: 'stop' }, usage, warnings: [] };
   const model = new MockLanguageModelV3({ doGenerate: answer });

@@ -1,9 +1,8 @@
 /** A model of AI SDK that answers for a frozen agent: the way out, where `agentModel` is the way in. */
 
-import type { TextRequest } from '@drmas/engine/contract';
+import type { TextMessage, TextRequest } from '@drmas/engine/contract';
 import type { CompleteText, TextReply } from '@drmas/engine/endpoints';
 import { ArgumentError, EndpointError, given, isObject } from '@drmas/engine/errors';
-import type { Message } from '@drmas/engine/nouns';
 import type { AnyLanguageModel } from './trainable.js';
 
 /** The parts of an answer of interface version 2, 3 or 4 that a turn keeps. */
@@ -27,7 +26,7 @@ export function completeWith(model: AnyLanguageModel): CompleteText {
 function callOf(request: TextRequest, abortSignal: AbortSignal): object {
   const { messages, maxTokens, temperature, topP, topK, seed, tools, toolChoice } = request;
   return {
-    prompt: messages.map(promptMessage),
+    prompt: promptMessages(messages),
     maxOutputTokens: maxTokens,
     temperature,
     topP,
@@ -51,8 +50,31 @@ function callOf(request: TextRequest, abortSignal: AbortSignal): object {
   };
 }
 
+/** The messages, with the model's own answers as it gave them: some providers refuse them without their metadata. */
+function promptMessages(messages: readonly TextMessage[]): object[] {
+  const ids = new Map<string, string>();
+  return messages.map((message) => {
+    const { toolCalls = [], toolCallId = '', providerData } = message;
+    if (message.role === 'tool') return promptMessage({ ...message, toolCallId: ids.get(toolCallId) ?? toolCallId });
+    const own = Array.isArray(providerData?.content) ? providerData.content.filter(isObject) : [];
+    if (toolCalls.length === 0 || own.length === 0) return promptMessage(message);
+    const calls = own.filter(({ type }) => type === 'tool-call');
+    for (const [i, { id }] of toolCalls.entries()) ids.set(id, String(calls[i]?.toolCallId ?? id));
+    return { role: 'assistant', content: own.map(ownPart) };
+  });
+}
+
+const OWN = ['reasoning', 'text', 'tool-call'];
+const isOwn = ({ type }: Record<string, unknown>) => OWN.includes(String(type));
+
+const ownPart = ({ providerMetadata: providerOptions, ...part }: Record<string, unknown>) => ({
+  ...part,
+  ...(part.type === 'tool-call' ? { input: inputOf(part.input) } : {}),
+  ...given({ providerOptions }),
+});
+
 /** A message. Some providers refuse calls of a thinking model without its reasoning. */
-function promptMessage({ role, content, reasoning, toolCalls = [], toolCallId = '', name = '' }: Message): object {
+function promptMessage({ role, content, reasoning, toolCalls = [], toolCallId = '', name = '' }: TextMessage): object {
   if (role === 'system') return { role, content };
   const text = content === '' && role === 'assistant' ? [] : [{ type: 'text', text: content }];
   if (role === 'user') return { role, content: text };
@@ -64,11 +86,14 @@ function promptMessage({ role, content, reasoning, toolCalls = [], toolCallId = 
     type: 'tool-call',
     toolCallId: id,
     toolName,
-    input: JSON.parse(written) as unknown, // the interface has values here: integers above 2^53 are rounded
+    input: inputOf(written),
   }));
   const thought = reasoning === undefined || calls.length === 0 ? [] : [{ type: 'reasoning', text: reasoning }];
   return { role, content: [...thought, ...text, ...calls] };
 }
+
+/** The interface has values here: integers above 2^53 are rounded. */
+const inputOf = (input: unknown): unknown => (typeof input === 'string' ? JSON.parse(input) : input);
 
 /**
  * @throws EndpointError for an answer of another interface: every later answer has that form too; Error for an answer
@@ -99,7 +124,7 @@ function replyOf({ content, finishReason, usage }: Answer, { provider, modelId }
   return {
     text: joined('text'),
     ...(reasoning === '' ? {} : { reasoning }),
-    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    ...(toolCalls.length === 0 ? {} : { toolCalls, providerData: { content: parts.filter(isOwn) } }),
     finishReason: finish === 'length' ? 'length' : 'stop',
     ...given({ promptTokens, responseTokens }),
   };

@@ -9,7 +9,7 @@ import { keysOf, nameOf } from './call-keys.js';
 import { EpisodeFailure } from './episode-failure.js';
 import { ofAgents } from './own-doing.js';
 import { type CallPrompt, CallPrompts, type ConfiguredAgent } from './prompts/call-prompts.js';
-import { withReasoning } from './prompts/exact-ids.js';
+import { asAnswered } from './prompts/exact-ids.js';
 import { readAnswer } from './read-answer.js';
 import type { ForeignAskOptions, RolloutContext, TokenCounts } from './rollout-context.js';
 import type { RunningEpisode } from './running-episode.js';
@@ -202,7 +202,7 @@ function generate(
   }
   const offer = { ...(tools === undefined ? {} : { tools }), ...(toolChoice === undefined ? {} : { toolChoice }) };
   const own = turns.filter(({ agent }) => agent === name);
-  const said = withReasoning(messages, own);
+  const said = asAnswered(messages, own);
   return policy.endpoint.complete({ ...settings, messages: said, ...offer, seed: key[0] >>> 1 }, signal);
 }
 

@@ -148,8 +148,8 @@ function responseOf(
   answer: Generation | Utterance,
 ): Pick<Turn, 'policyVersion' | 'response' | 'logprobs' | 'text' | 'endpoint'> {
   if ('text' in answer) {
-    const { text, promptTokens, responseTokens } = answer;
-    const endpoint = given({ promptTokens, responseTokens });
+    const { text, promptTokens, responseTokens, providerData } = answer;
+    const endpoint = given({ promptTokens, responseTokens, providerData });
     return { policyVersion: 0, response: [], logprobs: [], text, endpoint };
   }
   if (!('tokenizer' in policy)) throw new ArgumentError('an endpoint returned token ids, which only policies sample');

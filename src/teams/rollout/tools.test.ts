@@ -192,13 +192,14 @@ describe('an endpoint with tools', () => {
     expect(outcome).toMatchObject({ valid: true, toolCalls: [{ ...call, id: `call_${turns[0]?.id}_0` }] });
   });
 
-  it('reads its own reasoning before its calls again, which frameworks drop', async () => {
-    const read: (readonly Message[])[] = [];
+  it('reads its reasoning and the data of its server with its calls again, which frameworks drop', async () => {
+    const read: TextRequest['messages'][] = [];
+    const providerData = { signature: 'AbC==' };
     const endpoint: TextBackend = {
       complete: async ({ messages }) => {
         read.push(messages);
         const toolCalls = messages.length === 1 ? [call] : [];
-        return { text: '', reasoning: 'add them', finishReason: 'stop', toolCalls };
+        return { text: '', reasoning: 'add them', finishReason: 'stop', toolCalls, providerData };
       },
     };
     const team = teamOf(async (_, talker) => {
@@ -214,7 +215,8 @@ describe('an endpoint with tools', () => {
     );
     const { turns } = await playEpisode(context, { team, ...episodeRequest });
     expect(read[1]?.map(({ reasoning }) => reasoning)).toEqual([undefined, 'add them', undefined]);
-    expect(turns[1]?.messages[1]).not.toHaveProperty('reasoning');
+    expect(read[1]?.map((message) => message.providerData)).toEqual([undefined, providerData, undefined]);
+    expect(Object.keys(turns[1]?.messages[1] ?? {})).toEqual(['role', 'content', 'toolCalls']);
   });
 
   it.each(['', ' '])('may call a tool without arguments by writing none: %j', async (none) => {

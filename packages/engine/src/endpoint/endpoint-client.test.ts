@@ -4,6 +4,7 @@ import { chatServer, json, refuse, say } from '../../../../test/support/chat-ser
 import { takesTime, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { redirecting } from '../../../../test/support/web-server.js';
 import { EndpointError } from '../base/core/errors.js';
+import { given } from '../base/core/validation/objects.js';
 import { openEndpoint } from './endpoint-client.js';
 import { endpointSchema } from './endpoint-spec.js';
 
@@ -61,6 +62,7 @@ describe('an endpoint', () => {
       finishReason: 'stop',
       reasoning: 'hm',
       toolCalls,
+      providerData: { tool_calls: [call] },
     });
     expect(requests[0]?.body.tools).toEqual([tool, lax].map((each) => ({ type: 'function', function: each })));
     expect(requests[0]?.body.messages).toEqual([
@@ -84,6 +86,37 @@ describe('an endpoint', () => {
       { role: 'assistant', content: null, tool_calls, [name]: 'hm' },
       { role: 'assistant', content: '' },
     ]);
+  });
+
+  it('is sent its calls back as it wrote them, with signatures and ids of its own', async () => {
+    const signed = { extra_content: { google: { thought_signature: 'AbC==' } } };
+    const written = [
+      { index: 0, id: 'Xy1_Z', type: 'function', function: { name: 'add', arguments: '{"a": 1}', more: 1 }, ...signed },
+      { id: 'Xy2_Z', function: { name: 'add', arguments: '' } },
+    ];
+    const message = {
+      content: '',
+      tool_calls: written,
+      reasoning_details: [{ type: 'reasoning.encrypted', data: 'x' }],
+    };
+    const { requests, url } = await chatServer((_, response) => json(response, { choices: [{ message }] }));
+    const endpoint = open(url);
+    const { toolCalls = [], providerData } = await endpoint.complete(request, never);
+    expect(toolCalls.map((call) => call.arguments)).toEqual(['{"a": 1}', '{}']);
+    const known = toolCalls.map((call, n) => ({ ...call, id: `call_0_${n}` }));
+    const results = known.map(({ id }) => ({ role: 'tool', content: id, toolCallId: id }) as const);
+    const said = { role: 'assistant', content: '', toolCalls: known, ...given({ providerData }) } as const;
+    const others = [1, [], [written[0], written[0]]].map((tool_calls) => ({ ...said, providerData: { tool_calls } }));
+    await endpoint.complete({ ...request, messages: [said, ...results, ...others] }, never);
+    const [again, first, second, ...foreign] = (requests[1]?.body.messages ?? []) as readonly Record<string, unknown>[];
+    expect(again).toEqual({
+      ...message,
+      ...{ role: 'assistant', content: null },
+      tool_calls: [written[0], { id: 'Xy2_Z', type: 'function', function: { name: 'add', arguments: '{}' } }],
+    });
+    expect([first, second]).toMatchObject([{ tool_call_id: 'Xy1_Z' }, { tool_call_id: 'Xy2_Z' }]);
+    for (const each of foreign)
+      expect(each.tool_calls).toMatchObject(known.map(({ id }) => ({ id, type: 'function' })));
   });
 
   it('may answer with parts, of which thinking is not sent back', async () => {

@@ -3,11 +3,12 @@
 import { APIError, OpenAI } from 'openai';
 import { z } from 'zod';
 import { temperatureOf } from '../backends/agent-reply.js';
-import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
+import type { TextBackend, TextMessage, TextRequest, Utterance } from '../contract/text-backend.js';
 import {
   AnswerError,
   exactJson,
   given,
+  inPlainWords,
   isObject,
   issuesText,
   jsonObject,
@@ -16,7 +17,7 @@ import {
   shown,
 } from '../errors.js';
 import { excerpt, Secret, waitMs } from '../host.js';
-import { argumentsText, type Message } from '../nouns.js';
+import { argumentsText } from '../nouns.js';
 import { retryAfterMs, webRequest } from '../platform.js';
 import type { EndpointSpec } from './endpoint-spec.js';
 import { requestLine } from './request-line.js';
@@ -30,9 +31,9 @@ const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 /** The longest reply. Far longer than the reply of a model in one turn. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
-const toolCall = z.object({
+const toolCall = z.looseObject({
   id: z.string().nullish(),
-  function: z.object({ name: z.string(), arguments: z.string().nullish().transform(argumentsText) }),
+  function: z.looseObject({ name: z.string(), arguments: z.string().nullish().transform(argumentsText) }),
 });
 const textPart = z.object({ type: z.literal('text'), text: z.string() });
 /** The parts of a content that Mistral's thinking models return. */
@@ -40,7 +41,7 @@ const part = z.discriminatedUnion('type', [
   textPart,
   z.object({ type: z.literal('thinking'), thinking: z.array(textPart) }),
 ]);
-const message = z.object({
+const message = z.looseObject({
   content: z.union([z.string(), z.array(part)], 'expected a text, or parts of text and thinking').nullish(),
   refusal: z.string().nullish().catch(undefined),
   reasoning_content: z.string().nullish(),
@@ -88,13 +89,13 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
       ...body,
     };
     const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-    const conversation = messages.map((each) => wireMessage(each, thought));
+    const conversation = wireMessages(messages, thought);
     const answer: unknown = await client.post('/chat/completions', {
       body: exactJson({ ...sent, model, messages: conversation }), // the client would round integers
       headers: { 'content-type': 'application/json' },
       signal: AbortSignal.any([signal]), // a new signal, since the client does not remove its listener
     });
-    const parsed = completion.safeParse(answer);
+    const parsed = completion.safeParse(answer, { error: inPlainWords });
     if (!parsed.success) {
       const isText = typeof answer === 'string'; // such as the page of a proxy that asks for a login
       const fault = isText ? `expected JSON, got ${shown(secret.mask(answer))}` : issuesText(parsed.error.issues);
@@ -161,17 +162,21 @@ const CUT = /length|^max/i;
 
 function utterance({ choices: [choice], usage }: z.output<typeof completion>): Utterance {
   const { content, refusal, reasoning_content, reasoning: named, tool_calls: calls } = choice?.message ?? {};
+  const { reasoning_details, extra_content } = choice?.message ?? {};
   const parts = Array.isArray(content) ? content : [];
   const said = parts.map((each) => (each.type === 'text' ? each.text : '')).join('');
   const text = typeof content === 'string' ? content : said;
   const thoughts = parts.flatMap((each) => (each.type === 'thinking' ? each.thinking : []));
   const reasoning = reasoning_content || named || thoughts.map((each) => each.text).join('');
-  const toolCalls = (calls ?? []).map(({ id, function: call }) => ({ id: id ?? '', ...call }));
+  const toolCalls = (calls ?? []).map(({ id, function: { name, arguments: text } }) => {
+    return { id: id ?? '', name, arguments: text };
+  });
+  const providerData = given({ tool_calls: calls, reasoning_details, extra_content });
   const { prompt_tokens: promptTokens, completion_tokens: responseTokens } = usage ?? {};
   return {
     text: text || refusal || '', // empty if there are only tool calls
     ...(reasoning ? { reasoning } : {}),
-    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    ...(toolCalls.length === 0 ? {} : { toolCalls, providerData }),
     finishReason: CUT.test(choice?.finish_reason ?? '') ? 'length' : 'stop',
     ...given({ promptTokens, responseTokens }),
   };
@@ -192,19 +197,29 @@ function boundedRetryAfter(headers: Headers): Headers {
 type WireMessage = OpenAI.ChatCompletionMessageParam;
 
 /**
- * A message on the wire. Some servers refuse calls of a thinking model without its reasoning, and some any reasoning
- * under a name that is not theirs. Mistral, Groq and others refuse a message with the name of who speaks.
+ * Messages on the wire, with the server's own calls as it wrote them: some servers refuse other ids than theirs, or a
+ * call without the signature of its thoughts. Some refuse calls of a thinking model without its reasoning, and some any
+ * reasoning under a name that is not theirs. Mistral, Groq and others refuse a message with the name of who speaks.
  */
-function wireMessage(
-  { role, content, reasoning, toolCalls = [], toolCallId = '' }: Message,
-  thought: Thought,
-): WireMessage {
-  if (role === 'tool') return { role, content, tool_call_id: toolCallId };
-  if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
-  const calls = toolCalls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
-  const sent = { role, content: content === '' ? null : content, tool_calls: calls };
-  return reasoning === undefined || thought === undefined ? sent : { ...sent, [thought]: reasoning };
+function wireMessages(messages: readonly TextMessage[], thought: Thought): WireMessage[] {
+  const ids = new Map<string, string>();
+  return messages.map(({ role, content, reasoning, toolCalls = [], toolCallId = '', providerData }) => {
+    if (role === 'tool') return { role, content, tool_call_id: ids.get(toolCallId) ?? toolCallId };
+    if (role !== 'assistant' || toolCalls.length === 0) return { role, content };
+    const own = isCallList(providerData?.tool_calls) ? providerData.tool_calls : [];
+    const isNamed = new Set(own.flatMap(({ id }) => id || [])).size === toolCalls.length;
+    const calls = toolCalls.map(({ id: known, name, arguments: text }, i) => {
+      const id = (isNamed && own[i]?.id) || known;
+      ids.set(known, id);
+      return { ...own[i], id, type: 'function' as const, function: { ...own[i]?.function, name, arguments: text } };
+    });
+    const sent = { role, content: content === '' ? null : content, ...providerData, tool_calls: calls };
+    return reasoning === undefined || thought === undefined ? sent : { ...sent, [thought]: reasoning };
+  });
 }
+
+type WireCall = z.output<typeof toolCall>;
+const isCallList = (value: unknown): value is readonly WireCall[] => z.array(toolCall).safeParse(value).success;
 
 function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'toolChoice'>) {
   if (tools.length === 0) return {};

@@ -1,7 +1,7 @@
 /** A model that a function of the recipe answers for: any program that turns messages into text. */
 import { z } from 'zod';
 import type { TextBackend, TextRequest, Utterance } from '../contract/text-backend.js';
-import { copyWithSource, EndpointError, issuesText, plainCopy, shown } from '../errors.js';
+import { copyWithSource, EndpointError, inPlainWords, issuesText, plainCopy, shown } from '../errors.js';
 import { priceSchema } from './endpoint-spec.js';
 import { requestLine } from './request-line.js';
 
@@ -48,6 +48,7 @@ const reply = z.object({
   text: z.string(),
   reasoning: z.string().optional(),
   toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
+  providerData: z.record(z.string(), z.unknown()).optional(),
   finishReason: z.enum(['stop', 'length']).default('stop'),
   promptTokens: count,
   responseTokens: count,
@@ -60,7 +61,7 @@ export function openTextModel(name: string, { concurrency }: TextModelSpec, comp
     complete: (request, signal) =>
       ask(signal, async () => {
         const answer = await complete(ownRequest(request), signal);
-        const read = reply.safeParse(answer);
+        const read = reply.safeParse(answer, { error: inPlainWords });
         if (read.success) return read.data as Utterance;
         // The next answer of the same program has the same form, so the run need not wait for more of them.
         throw new EndpointError(

@@ -1,4 +1,5 @@
-import { isObject } from '@drmas/engine/errors';
+import type { TextMessage } from '@drmas/engine/contract';
+import { given, isObject } from '@drmas/engine/errors';
 import type { FinishReason, History, Message, Tokenizer, Tool, ToolCall, Turn } from '@drmas/engine/nouns';
 import { opensThinking, thinkingBegun } from '@drmas/engine/tool-calls';
 
@@ -234,13 +235,13 @@ function repeats({ content, toolCalls = [] }: Message, turn: Turn): boolean {
   return text === contentOf(turn).trim() && sameCalls(toolCalls, turn.toolCalls);
 }
 
-/** Messages with the reasoning of the turns that they repeat. Frameworks drop it, and some servers want it back. */
-export function withReasoning(messages: readonly Message[], turns: readonly Turn[]): Message[] {
+/** Messages with the reasoning and the server's data of the turns that they repeat. Frameworks drop them. */
+export function asAnswered(messages: readonly Message[], turns: readonly Turn[]): TextMessage[] {
   const byId = new Map(turns.flatMap((turn) => (turn.id === undefined ? [] : [[turn.id, turn]])));
   return messages.map((message) => {
     const turn = trace(message, [], byId, () => false).turn;
-    const reasoning = message.reasoning ?? turn?.reasoning;
-    return reasoning === undefined || message.role !== 'assistant' ? message : { ...message, reasoning };
+    const [reasoning, providerData] = [message.reasoning ?? turn?.reasoning, turn?.endpoint?.providerData];
+    return message.role !== 'assistant' ? message : { ...message, ...given({ reasoning, providerData }) };
   });
 }
 

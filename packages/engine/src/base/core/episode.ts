@@ -84,8 +84,13 @@ export interface Turn {
   /**
    * Present if an endpoint wrote the response. An endpoint gives neither token ids nor log-probs, so `prompt`,
    * `response` and `logprobs` are empty. The server's tokenizer made the counts; they are absent if it reports none.
+   * `providerData` are the server's own, which it wants back with its tool calls.
    */
-  readonly endpoint?: { readonly promptTokens?: number; readonly responseTokens?: number };
+  readonly endpoint?: {
+    readonly promptTokens?: number;
+    readonly responseTokens?: number;
+    readonly providerData?: Readonly<Record<string, unknown>>;
+  };
   /** The turn's own reward, which is added to the episode's reward. Absent if the team gave none. */
   readonly stepReward?: number;
   /** How long the turn's action took, in the team's unit. Absent if the team gave no duration. */
