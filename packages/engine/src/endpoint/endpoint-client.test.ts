@@ -119,6 +119,24 @@ describe('an endpoint', () => {
       expect(each.tool_calls).toMatchObject(known.map(({ id }) => ({ id, type: 'function' })));
   });
 
+  it.each([400, 422])('that refuses strict tools with %i is asked again without, and then no more', async (status) => {
+    const { requests, url } = await chatServer((asked, response) =>
+      JSON.stringify(asked).includes('strict') ? refuse(response, status, 'unknown field') : say(response, 'Me.'),
+    );
+    const endpoint = open(url);
+    const tools = [{ name: 'add', parameters: { type: 'object' }, strict: true }];
+    for (const _ of [1, 2])
+      expect(await endpoint.complete({ ...request, tools }, never)).toMatchObject({ text: 'Me.' });
+    expect(requests).toHaveLength(3);
+  });
+
+  it('that refuses also tools that are not strict says what it said first', async () => {
+    const { requests, url } = await chatServer((_, response, index) => refuse(response, 400, `fault ${index}`));
+    const tools = [{ name: 'add', parameters: { type: 'object' }, strict: true }];
+    await expect(open(url).complete({ ...request, tools }, never)).rejects.toThrow('fault 0');
+    expect(requests).toHaveLength(2);
+  });
+
   it('may answer with parts, of which thinking is not sent back', async () => {
     const thinking = { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] };
     const content = [thinking, ...['Me', '.'].map((text) => ({ type: 'text', text }))];

@@ -28,6 +28,9 @@ import { requestLine } from './request-line.js';
  */
 const REFUSALS: readonly (number | undefined)[] = [308, 401, 403, 404];
 
+/** Statuses of a request with a wrong field. */
+const WRONG: readonly (number | undefined)[] = [400, 422];
+
 /** The longest reply. Far longer than the reply of a model in one turn. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
@@ -78,7 +81,20 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
   });
 
   let thought: Thought = 'reasoning_content';
+  let isStrict = true;
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
+    if (!isStrict || !request.tools?.some(({ strict }) => strict)) return askOnce(lax(request), signal);
+    try {
+      return await askOnce(request, signal);
+    } catch (error) {
+      // Many servers refuse fields that they do not know, each in its own words.
+      if (!(error instanceof APIError && WRONG.includes(error.status))) throw error;
+      const answer = await askOnce(lax(request), signal).catch(() => Promise.reject(error));
+      isStrict = false;
+      return answer;
+    }
+  };
+  const askOnce = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
     const { messages, topP, maxTokens, seed } = request;
     const fields = {
       temperature: temperatureOf(request),
@@ -221,11 +237,17 @@ function wireMessages(messages: readonly TextMessage[], thought: Thought): WireM
 type WireCall = z.output<typeof toolCall>;
 const isCallList = (value: unknown): value is readonly WireCall[] => z.array(toolCall).safeParse(value).success;
 
+/** The request with no tool that is strict. */
+const lax = (request: TextRequest): TextRequest =>
+  request.tools === undefined
+    ? request
+    : { ...request, tools: request.tools.map((tool) => ({ ...tool, strict: false })) };
+
 function toolFields({ tools = [], toolChoice }: Pick<TextRequest, 'tools' | 'toolChoice'>) {
   if (tools.length === 0) return {};
   const choice = typeof toolChoice === 'object' ? { type: 'function', function: toolChoice } : toolChoice;
   return {
-    // Some servers refuse `strict`, or write it into the prompt, so it is sent only if it asks for something.
+    // Some servers write `strict` into the prompt, so it is sent only if it asks for something.
     tools: tools.map(({ strict, ...tool }) => ({ type: 'function', function: strict ? { ...tool, strict } : tool })),
     ...given({ tool_choice: choice }),
   };
