@@ -219,6 +219,44 @@ it.each([
   expect(await open(url).complete(request, never)).toMatchObject({ text: 'Me.', reasoning: 'hm' });
 });
 
+describe('the parts of an answer that servers write otherwise', () => {
+  const call = (changes: object, id: unknown = 'c1') => ({
+    tool_calls: [{ id, function: { name: 'now', arguments: '{}', ...changes } }],
+  });
+  const asRead = (id: string, text: string) => ({ text: '', toolCalls: [{ id, name: 'now', arguments: text }] });
+  it.each<[string, object, object]>([
+    ['arguments as an object', call({ arguments: { a: [1, 'x'] } }), asRead('c1', '{"a":[1,"x"]}')],
+    ['the id of a call as a number', call({}, 7), asRead('7', '{}')],
+    [
+      'references among texts',
+      {
+        content: [
+          { type: 'text', text: 'M' },
+          { type: 'reference', reference_ids: [1] },
+          { type: 'text', text: 'e.' },
+        ],
+      },
+      { text: 'Me.' },
+    ],
+    ['texts of another name', { content: [{ type: 'output_text', text: 'Me.' }] }, { text: 'Me.' }],
+    [
+      'thinking as a text',
+      {
+        content: [
+          { type: 'thinking', thinking: 'hm' },
+          { type: 'text', text: 'Me.' },
+        ],
+      },
+      { text: 'Me.', reasoning: 'hm' },
+    ],
+    ['thoughts as a list', { content: 'Me.', reasoning_content: ['hm'], reasoning: { text: 'hm' } }, { text: 'Me.' }],
+  ])('are read: %s', async (_, message, read) => {
+    const choices = [{ message, finish_reason: 1 }];
+    const { url } = await chatServer((_, response) => json(response, { choices, usage: 'none' }));
+    expect(await open(url).complete(request, never)).toMatchObject({ ...read, finishReason: 'stop' });
+  });
+});
+
 describe('an endpoint that fails', () => {
   const ended = (more: object) => ({ choices: [{ message: { content: '' }, finish_reason: 'error', ...more }] });
   it.each<[string, object, string, number]>([

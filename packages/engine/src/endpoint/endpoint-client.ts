@@ -34,21 +34,31 @@ const WRONG: readonly (number | undefined)[] = [400, 422];
 /** The longest reply. Far longer than the reply of a model in one turn. */
 const LONGEST_ANSWER_BYTES = 16e6;
 
+/** Some servers write the arguments of a call as an object. */
+const callArguments = z
+  .union([z.string(), z.record(z.string(), z.unknown()).transform(exactJson)])
+  .nullish()
+  .transform(argumentsText);
 const toolCall = z.looseObject({
-  id: z.string().nullish(),
-  function: z.looseObject({ name: z.string(), arguments: z.string().nullish().transform(argumentsText) }),
+  id: z.union([z.string(), z.number().transform(String)]).nullish(),
+  function: z.looseObject({ name: z.string(), arguments: callArguments }),
 });
-const textPart = z.object({ type: z.literal('text'), text: z.string() });
-/** The parts of a content that Mistral's thinking models return. */
-const part = z.discriminatedUnion('type', [
-  textPart,
-  z.object({ type: z.literal('thinking'), thinking: z.array(textPart) }),
-]);
+const optionalText = z.string().nullish().catch(undefined);
+const textPart = z.object({ text: z.string().catch('') }).transform(({ text }) => text);
+/** Parts of a content, as Mistral's models return them: texts, thinking, and references to the results of tools. */
+const part = z.object({
+  type: z.string(),
+  text: z.string().optional(),
+  thinking: z
+    .union([z.string(), z.array(textPart).transform((texts) => texts.join(''))])
+    .optional()
+    .catch(undefined),
+});
 const message = z.looseObject({
   content: z.union([z.string(), z.array(part)], 'expected a text, or parts of text and thinking').nullish(),
-  refusal: z.string().nullish().catch(undefined),
-  reasoning_content: z.string().nullish(),
-  reasoning: z.string().nullish().catch(undefined), // of vLLM, OpenRouter and Ollama
+  refusal: optionalText,
+  reasoning_content: optionalText,
+  reasoning: optionalText, // of vLLM, OpenRouter and Ollama
   tool_calls: z.array(toolCall).nullish(),
 });
 /** The server's name for reasoning. Undefined if it is a part of the content, and is not sent back. */
@@ -56,8 +66,8 @@ type Thought = 'reasoning_content' | 'reasoning' | undefined;
 /** A number that some servers leave out, or write as null. */
 const count = z.int().min(0).optional().catch(undefined);
 const completion = z.object({
-  choices: z.array(z.object({ message, finish_reason: z.string().nullish() })).min(1),
-  usage: z.object({ prompt_tokens: count, completion_tokens: count }).nullish(),
+  choices: z.array(z.object({ message, finish_reason: optionalText })).min(1),
+  usage: z.object({ prompt_tokens: count, completion_tokens: count }).nullish().catch(undefined),
 });
 
 /** Makes no request yet. `environment` may hold OPENAI_API_KEY. Key and prompts are sent only to the URL's origin. */
@@ -180,10 +190,9 @@ function utterance({ choices: [choice], usage }: z.output<typeof completion>): U
   const { content, refusal, reasoning_content, reasoning: named, tool_calls: calls } = choice?.message ?? {};
   const { reasoning_details, extra_content } = choice?.message ?? {};
   const parts = Array.isArray(content) ? content : [];
-  const said = parts.map((each) => (each.type === 'text' ? each.text : '')).join('');
-  const text = typeof content === 'string' ? content : said;
-  const thoughts = parts.flatMap((each) => (each.type === 'thinking' ? each.thinking : []));
-  const reasoning = reasoning_content || named || thoughts.map((each) => each.text).join('');
+  const joined = (texts: readonly (string | undefined)[]) => texts.join('');
+  const text = typeof content === 'string' ? content : joined(parts.map((each) => each.text));
+  const reasoning = reasoning_content || named || joined(parts.map((each) => each.thinking));
   const toolCalls = (calls ?? []).map(({ id, function: { name, arguments: text } }) => {
     return { id: id ?? '', name, arguments: text };
   });
