@@ -258,6 +258,17 @@ describe('the parts of an answer that servers write otherwise', () => {
 });
 
 describe('an endpoint that fails', () => {
+  it.each([
+    [{ object: 'error', message: 'an id must have 9 letters', code: '3280' }],
+    [[{ error: { code: 400, message: 'a signature is missing' } }]],
+    [{ detail: [{ loc: ['body', 'seed'], msg: 'Extra inputs are not permitted' }] }],
+    [{ message: 'too long', error: null }],
+    ['too long'],
+  ])('is told with its reply, whatever the form: %j', async (reply) => {
+    const { url } = await chatServer((_, response) => json(response, reply, 400));
+    await expect(open(url).complete(request, never)).rejects.toThrow(`${url}: 400 ${JSON.stringify(reply)}`);
+  });
+
   const ended = (more: object) => ({ choices: [{ message: { content: '' }, finish_reason: 'error', ...more }] });
   it.each<[string, object, string, number]>([
     ['a busy upstream', { error: { message: 'rate limited', code: 429 } }, '429 rate limited', 2],
@@ -267,7 +278,14 @@ describe('an endpoint that fails', () => {
     ['an answer with an error', ended({ error: { message: 'gone', code: 503 } }), '503 gone', 2],
     ['an answer that ended by one', ended({}), '502 "the model ended its answer by an error"', 2],
     ['an aborted one', ended({ finish_reason: 'abort' }), '502 "the server aborted the answer"', 2],
-    ['a filtered one', ended({ finish_reason: 'content_filter' }), '422 "a content filter ended the answer"', 1],
+    ...['content_filter', 'SAFETY', 'content_filter: RECITATION', 'PROHIBITED_CONTENT'].map(
+      (reason): [string, object, string, number] => [
+        `one that ${reason} ended`,
+        ended({ finish_reason: reason }),
+        '422 "a content filter ended the answer"',
+        1,
+      ],
+    ),
   ])('with status 200 is refused with its reason: %s', async (_, body, message, count) => {
     const { requests, url } = await chatServer((_, response) => json(response, body));
     await expect(open(url, { retries: 1 }).complete(request, never)).rejects.toThrow(`${url}: ${message}`);

@@ -12,6 +12,7 @@ import {
   isObject,
   issuesText,
   jsonObject,
+  jsonValue,
   ownValue,
   reasonOf,
   shown,
@@ -148,6 +149,10 @@ function guarded(secret: Secret): typeof fetch {
       const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
       const { status } = answer;
       const headers = boundedRetryAfter(answer.headers);
+      // The client shows only errors in a field `error`: Mistral, Gemini and FastAPI have other forms.
+      const isOdd =
+        status >= 400 && status <= 599 && jsonValue(answer.text()) !== undefined && !jsonObject(answer.text())?.error;
+      if (isOdd) return Response.json({ error: { message: answer.text() } }, { status, headers });
       const failure = status === 200 ? failureIn(answer.text()) : undefined;
       if (failure !== undefined) return Response.json({ error: failure.error }, { status: failure.status, headers });
       // `Response` accepts only these statuses, and some of them only without a body.
@@ -167,15 +172,18 @@ const BROKEN_ENDS: Readonly<Record<string, { readonly status: number; readonly w
   error: { status: 502, why: 'the model ended its answer by an error' },
   abort: { status: 502, why: 'the server aborted the answer' }, // vLLM and SGLang
   insufficient_system_resource: { status: 503, why: 'the server lacked resources to end the answer' }, // DeepSeek
-  content_filter: { status: 422, why: 'a content filter ended the answer' },
 };
+/** Ends by a filter: OpenAI's `content_filter`, and Gemini's reasons, which its interface for OpenAI keeps. */
+const FILTERED = /content_filter|safety|recitation|blocklist|prohibited|spii/i;
+const filtered = { status: 422, why: 'a content filter ended the answer' };
 
 /** The error of a reply with status 200: servers send it if their upstream failed when the status was sent already. */
 function failureIn(text: string): { readonly status: number; readonly error: object } | undefined {
   const body = jsonObject(text);
   const first: unknown = Array.isArray(body?.choices) ? body.choices[0] : undefined;
   const choice = isObject(first) ? first : {};
-  const broken = ownValue(BROKEN_ENDS, String(choice.finish_reason));
+  const end = String(choice.finish_reason);
+  const broken = FILTERED.test(end) ? filtered : ownValue(BROKEN_ENDS, end);
   const given = body?.error || choice.error || broken?.why;
   if (!given) return undefined;
   const error = isObject(given) ? given : { message: exactJson(given) };
