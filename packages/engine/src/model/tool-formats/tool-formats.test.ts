@@ -163,6 +163,9 @@ describe('calls as models write them', () => {
     ['hermes', '<tool_call>\n{"name": "look-up", "arguments": {}}'],
     ['llama', '<|python_tag|>print(1)'],
     ['llama', '{"type": 1, "name": "look-up", "parameters": {}}'],
+    ['llama', '{"name": "look-up"}'],
+    ['llama', '{"name": "look-up", "par'],
+    ['llama', '<|python_tag|>{"name": "Ann"}'],
     ['llama', '{"name": "look-up", "parameters": {}} {"name": "look-up", "parameters": {}}'],
     ['mistral', '[TOOL_CALLS] []'],
     ['mistral', '[TOOL_CALLS] [1, {"name": "look-up", "arguments": {}}]'],
@@ -178,6 +181,16 @@ describe('calls as models write them', () => {
     ],
   ] as const)('are refused: %s %s', (name, text) => {
     expect(callsIn(text, name, tools)).toBeUndefined();
+  });
+
+  it.each(toolFormatNames)('are no answers in JSON: %s', (name) => {
+    const value = fc.record({ name: fc.jsonValue(), type: fc.jsonValue(), age: fc.jsonValue() }, { requiredKeys: [] });
+    fc.assert(
+      fc.property(value, fc.constantFrom(0, 2), fc.constantFrom('', ' ', '\n'), (answer, indent, space) => {
+        const text = space + JSON.stringify(answer, null, indent);
+        expect(callsIn(text, name, tools)).toEqual({ content: text, calls: [] });
+      }),
+    );
   });
 
   it('have values of the types of their schema in XML', () => {
