@@ -74,6 +74,16 @@ it.each<[unknown, string]>([
 });
 
 it.each([
+  { type: 'tool_result', tool_use_id: 7 },
+  { type: 'tool_result', tool_use_id: 7, content: null },
+  { type: 'tool_call_response', id: 7, response: null },
+  { functionResponse: { id: 7 } },
+])('reads a result without a content as an empty text: %j', async (part) => {
+  const [row] = (await imported(call([question, called, { role: 'user', content: [part] }]))).demonstrations;
+  expect(row.messages[2]).toEqual({ role: 'tool', content: '', toolCallId: '7' });
+});
+
+it.each([
   [[{ text: 'five' }], 'five'],
   [[{ json: { a: 1 } }], '{"a":1}'],
 ])("reads Bedrock's result %j", async (content, read) => {

@@ -278,10 +278,11 @@ function resultOf(part: JsonFields, report: Report): Message | undefined {
 }
 
 function resultText(output: unknown, report: Report): string {
+  if (output === undefined || output === null) return '';
   if (typeof output === 'string') return output;
   if (Array.isArray(output) && output.length > 0 && output.every((part) => isObject(part) && isTyped(part)))
     return output.map((part) => textIn(part, report)).join('');
-  if (!isObject(output)) return exactJson(output ?? '');
+  if (!isObject(output)) return exactJson(output);
   const { type, value, reason } = output;
   if (type === 'execution-denied') return typeof reason === 'string' ? reason : 'The call was denied.';
   if (type === 'content' && Array.isArray(value)) return value.map((part) => textIn(part, report)).join('');
