@@ -439,6 +439,29 @@ describe('a call', () => {
     expect([more, unread]).toEqual([[], {}]);
   });
 
+  const node = { langgraph_node: 'agent', langgraph_checkpoint_ns: 'buyer:4f1c|agent:9b02' };
+  const prefixed = (prefix: string, fields: object) =>
+    Object.fromEntries(Object.entries(fields).map(([name, value]) => [prefix + name, value]));
+  it.each<[string, object]>([
+    ['LangSmith', prefixed('langsmith.metadata.', node)],
+    ['LangSmith, with the name of the agent', prefixed('langsmith.metadata.', { ...node, lc_agent_name: 'buyer' })],
+    ['Langfuse', prefixed('langfuse.observation.metadata.', node)],
+    ['OpenLLMetry', prefixed('traceloop.association.properties.', { langgraph_node: 'buyer' })],
+    ['OpenInference', { metadata: JSON.stringify(node) }],
+  ])('is of the node of LangGraph in the metadata of %s, unless a span names an agent', async (_, metadata) => {
+    const contents = { 'gen_ai.input.messages': json([question]), 'gen_ai.output.messages': json([answer]) };
+    const attributes = { 'gen_ai.operation.name': 'chat', ...contents, ...metadata };
+    const row = { traceId: 't', spanId: 's', name: 'chat', attributes };
+    const around = { traceId: 't', spanId: 'r', name: 'run', attributes: { 'gen_ai.agent.name': 'clerk' } };
+    const file = join(root, 'node.json');
+    const agentsOf = async (...rows: object[]) => {
+      await writeFile(file, JSON.stringify(rows));
+      return Object.keys((await importTraces(file)).agents);
+    };
+    expect(await agentsOf(row)).toEqual(['buyer']);
+    expect(await agentsOf(around, { ...row, parentSpanId: 'r' })).toEqual(['clerk']);
+  });
+
   it('keeps null and bytes of OTLP’s typed values', async () => {
     const object = (fields: Readonly<Record<string, object>>) => ({
       kvlistValue: { values: Object.entries(fields).map(([key, value]) => ({ key, value })) },

@@ -3,6 +3,7 @@
  * OpenLLMetry, OpenInference, Langfuse, Braintrust, MLflow, Pydantic AI and Google's ADK. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
+import { graphAgent } from './runs-of-tools.js';
 import {
   isEmpty,
   type JsonFields,
@@ -210,6 +211,19 @@ export function agentName({ attributes, name }: Attributed): string | undefined 
   if (kindOf(attributes) !== 'AGENT') return undefined;
   const entity = attributes['traceloop.entity.name'];
   return typeof entity === 'string' ? entity : name;
+}
+
+/** Where exporters write the metadata of LangChain: LangSmith's, Langfuse's, OpenLLMetry's. OpenInference has JSON. */
+const METADATA = /^(?:langsmith\.metadata|langfuse\.observation\.metadata|traceloop\.association\.properties)\.(.+)/;
+
+/** The agent of a call of LangGraph, by the metadata of its span. */
+export function agentOfGraph({ attributes }: Attributed): string | undefined {
+  const whole = jsonOf(attributes.metadata);
+  const fields = Object.entries(attributes).flatMap(([name, value]) => {
+    const [, field] = METADATA.exec(name) ?? [];
+    return field === undefined ? [] : [[field, value] as const];
+  });
+  return graphAgent({ ...(isObject(whole) ? whole : {}), ...Object.fromEntries(fields) });
 }
 
 /** The numbers of tokens of a call. Langfuse and MLflow write them as JSON. */

@@ -3,7 +3,7 @@ import { exactJson, isObject } from '@drmas/engine/errors';
 import type { Message, Tool, ToolCall } from '@drmas/engine/nouns';
 import { isCallOf } from '@drmas/engine/tool-calls';
 import { answerOf, reportEnd, reportEndOfReply } from './answers.js';
-import { agentName, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
+import { agentName, agentOfGraph, isCall, isOfSdk, isScorer, isTool, tokensOf, told } from './conventions.js';
 import { conversationOf, instructionsOf, type Report } from './messages.js';
 import { toolsIn, toolsOf } from './offered-tools.js';
 import { isEmpty, jsonOf, merged, type TraceSpan, wordOf } from './span-fields.js';
@@ -46,7 +46,7 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[], limit?
   const ancestors = ancestorsIn(byId);
   const nameOf = remembered(agentName);
   const agentOf = (span: TraceSpan) =>
-    nameOf(span) ?? nameOf(ancestors(span).find((above) => nameOf(above) !== undefined));
+    nameOf(span) ?? nameOf(ancestors(span).find((above) => nameOf(above) !== undefined)) ?? agentOfGraph(span);
   const isJudge = remembered(isScorer);
   const isJudging = (span: TraceSpan) => ancestors(span).some((above) => isJudge(above) === true);
   const judging = { call: undefined, unread: ['judge'] } as const;

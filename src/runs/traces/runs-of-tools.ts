@@ -34,7 +34,7 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
   );
   const name = text(value.name) ?? '';
   const own = isCall || type === 'tool' || parent === undefined || OF_FRAMEWORK.test(name) ? undefined : name;
-  const agents = [metadata.lc_agent_name, metadata.agent_name, nodeOf(metadata), own];
+  const agents = [graphAgent(metadata), own];
   const usage = usageOf(outputs);
   return {
     ...{ trace, id, name, parent },
@@ -55,6 +55,10 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
 
 /** Names that LangGraph's own agents give to the node that calls the model. */
 const OF_MODEL = /^(?:agent|model|call_model)$/;
+
+/** The agent that LangChain and LangGraph name in the metadata of a call. */
+export const graphAgent = (metadata: JsonFields): string | undefined =>
+  [metadata.lc_agent_name, metadata.agent_name, nodeOf(metadata)].map(text).find((each) => each !== undefined);
 
 /** The node of LangGraph: in a graph of its own the node around it, `buyer` of `buyer:4f1c|agent:9b02`. */
 function nodeOf(metadata: JsonFields): unknown {
