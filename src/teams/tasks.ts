@@ -10,6 +10,7 @@ export { arithmetic, arithmeticSymbols } from './tasks/generated/arithmetic.js';
 export { extractBoxed } from './tasks/grading/boxed.js';
 export { gradeMath } from './tasks/grading/math.js';
 export { exactMatch, tokenF1 } from './tasks/grading/question-answering.js';
+export { listSource } from './tasks/list-source.js';
 export {
   averageAtK,
   bestAtK,

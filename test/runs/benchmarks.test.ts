@@ -56,8 +56,12 @@ describe('a recipe with several benchmarks', () => {
 
   it('is refused where one of them is no source', () => {
     const wrong = { ...tasks, test: { short: sums([1, 1]), long: 7 } } as never;
-    expect(() => tinyRecipe({ tasks: wrong })).toThrow('tasks.test.long: expected a task source, got 7');
-    expect(() => tinyRecipe({ tasks: { ...tasks, test: {} } })).toThrow('tasks.test: expected a task source');
+    expect(() => tinyRecipe({ tasks: wrong })).toThrow(
+      "tasks.test.long: expected a list of tasks or a source of them, such as file('tasks.jsonl'), got 7",
+    );
+    expect(() => tinyRecipe({ tasks: { ...tasks, test: {} } })).toThrow(
+      'tasks.test: expected a list of tasks or a source',
+    );
   });
 
   it('is read like any other, and typed as it is written', async () => {

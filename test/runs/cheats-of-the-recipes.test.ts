@@ -295,7 +295,8 @@ describe('the reward of a shipped recipe', () => {
       return;
     }
     const { input } = (await loadRecipe(name)).definition;
-    const source = ('load' in input.tasks ? input.tasks : input.tasks.train) as TaskSource;
+    const tasksOf = input.tasks as TaskSource | { readonly train: TaskSource };
+    const source = 'load' in tasksOf ? tasksOf : tasksOf.train;
     const team = input.team as unknown as Team;
     const { at, size } = await source.load('test');
     const tasks = Array.from({ length: Math.min(size, EPISODES) }, (_, index) => at(index) as Task);

@@ -1,6 +1,6 @@
 import { faultsError, isObject, RecipeError, shown, suggestion } from '@drmas/engine/errors';
 import type { Split, TaskSource } from '@drmas/engine/nouns';
-import { benchmarks } from '../../teams/tasks.js';
+import { benchmarks, listSource } from '../../teams/tasks.js';
 import type { RecipeInput } from './define.js';
 import { applyOverrides, type Override } from './overrides.js';
 import type { Recipe } from './recipe.js';
@@ -10,7 +10,7 @@ import type { Recipe } from './recipe.js';
  * @throws RecipeError if a value is not a task source, or if an override names a setting that the source does not have
  */
 export function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Override[]): Recipe['tasks'] {
-  const one = isSource(tasks);
+  const one = isSource(tasks) || isList(tasks);
   const written: Partial<Record<Split, unknown>> = one
     ? { train: tasks, test: tasks }
     : { ...tasks, test: joined(tasks?.test) };
@@ -23,8 +23,7 @@ export function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Ov
     }
   }
   const source = (split: Split): TaskSource => {
-    const given = written[split];
-    if (!isSource(given)) throw new RecipeError(`expected a task source, got ${shown(given)}`, `tasks.${split}`);
+    const given = sourceOf(written[split], one ? 'tasks' : `tasks.${split}`);
     // If one source serves both splits, overrides of `train` apply to `test` too. Overrides of `test` come after them.
     const inherited = one && split === 'test' ? overrides.filter(({ path }) => path[1] === 'train') : [];
     return configured(given, split, [...inherited, ...overrides.filter(({ path }) => path[1] === split)]);
@@ -40,13 +39,22 @@ export function resolveTasks(tasks: RecipeInput['tasks'], overrides: readonly Ov
 }
 
 function joined(test: unknown): unknown {
-  if (isSource(test) || !isObject(test) || Object.keys(test).length === 0) return test;
-  const sources = Object.entries(test).map(([name, source]) => {
-    if (!isSource(source)) throw new RecipeError(`expected a task source, got ${shown(source)}`, `tasks.test.${name}`);
-    return [name, source] as const;
-  });
+  if (isSource(test) || isList(test) || !isObject(test) || Object.keys(test).length === 0) return test;
+  const sources = Object.entries(test).map(([name, source]) => [name, sourceOf(source, `tasks.test.${name}`)] as const);
   return benchmarks(Object.fromEntries(sources));
 }
+
+/** A source as it is written, or as a list of tasks. @throws RecipeError naming the setting if it is neither */
+function sourceOf(given: unknown, setting: string): TaskSource {
+  if (isSource(given)) return given;
+  if (isList(given)) return listSource(given, setting);
+  throw new RecipeError(
+    `expected a list of tasks or a source of them, such as file('tasks.jsonl'), got ${shown(given)}`,
+    setting,
+  );
+}
+
+const isList = (value: unknown): value is readonly object[] => Array.isArray(value);
 
 function isSource(value: unknown): value is TaskSource {
   return isObject(value) && typeof value.load === 'function';

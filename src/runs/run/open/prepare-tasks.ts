@@ -74,8 +74,8 @@ function undividedSource(sources: Recipe['tasks'], { train, test }: Tasks, count
     return []; // no JSON, such as a cycle
   }
   return [
-    `the evaluated tasks are the first training tasks, so scores say nothing about new tasks; \`load(split)\` of ` +
-      `'${sources.test.name}' should give other tasks for 'test' than for 'train'`,
+    `the evaluated tasks are the first training tasks, so scores say nothing about new tasks; give '${sources.test.name}' ` +
+      'other tasks for `test` than for `train`: as { train, test }, or by the split that `load` is called with',
   ];
 }
 

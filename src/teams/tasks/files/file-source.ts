@@ -10,6 +10,7 @@ import { isHeldOut } from '../split.js';
 import type { FileOptions, JsonlOptions } from '../task-options.js';
 import { FILE_FORMATS, type FileFormat, fileRows, formatOf, ROW_NAMES } from './file-rows.js';
 import {
+  distinctIds,
   type FileRow,
   fieldOf,
   idOf,
@@ -290,29 +291,7 @@ async function tasksOf<Data>(
   return { tasks, questions, warnings };
 }
 
-/**
- * Makes ids distinct. If another collection has taken a row's id, the id begins with the name of the row's collection,
- * its `data_source`: files that join collections, such as NQ and HotpotQA, number each of them from `train_0`.
- */
-function distinctIds() {
-  const places = new Map<string, Where>();
-  const owners = new Map<string, unknown>();
-  /** @throws TaskError if the id repeats within a collection */
-  return (id: string | undefined, source: unknown, where: Where): string | undefined => {
-    if (id === undefined) return undefined;
-    const isOthers = typeof source === 'string' && owners.has(id) && owners.get(id) !== source;
-    const unique = isOthers ? `${source}/${id}` : id;
-    const before = places.get(unique);
-    if (before !== undefined) throw new TaskError(`the id '${unique}' is already used in ${placeText(before)}`, where);
-    places.set(unique, where);
-    if (!isOthers) owners.set(id, source);
-    return unique;
-  };
-}
-
 type Where = EntryPlace & { readonly file: string };
-
-const placeText = (place: EntryPlace) => ('line' in place ? `line ${place.line}` : `row ${place.row}`);
 
 /**
  * Converts a row to a task's data. A numeric answer stays a number if the schema accepts one, else it becomes text.

@@ -1,6 +1,6 @@
 /** Finds questions, answers and ids in the rows of files, under the names that public collections of tasks use. */
 
-import { isObject } from '@drmas/engine/errors';
+import { type FilePlace, isObject, TaskError } from '@drmas/engine/errors';
 import { excerpt } from '@drmas/engine/host';
 import { extractBoxed } from '../grading/boxed.js';
 
@@ -76,6 +76,30 @@ const isAnswer = (value: unknown) => typeof value === 'string' || typeof value =
 export function idOf(row: FileRow, name: string | null | undefined): string | undefined {
   const id = firstOf(row, name, usualNames.id);
   return typeof id === 'string' || typeof id === 'number' ? String(id) : undefined;
+}
+
+/**
+ * Makes ids distinct. If another collection has taken a row's id, the id begins with the name of the row's collection,
+ * its `data_source`: files that join collections, such as NQ and HotpotQA, number each of them from `train_0`.
+ */
+export function distinctIds() {
+  const places = new Map<string, FilePlace>();
+  const owners = new Map<string, unknown>();
+  /** @throws TaskError if the id repeats within a collection */
+  return (id: string | undefined, source: unknown, where: FilePlace): string | undefined => {
+    if (id === undefined) return undefined;
+    const isOthers = typeof source === 'string' && owners.has(id) && owners.get(id) !== source;
+    const unique = isOthers ? `${source}/${id}` : id;
+    const before = places.get(unique);
+    if (before !== undefined)
+      throw new TaskError(
+        `the id '${unique}' is already used in ${before.line === undefined ? `row ${before.row}` : `line ${before.line}`}`,
+        where,
+      );
+    places.set(unique, where);
+    if (!isOthers) owners.set(id, source);
+    return unique;
+  };
 }
 
 /** The task's metadata: the named fields, or the usual fields of the row and of its object `metadata`. */
