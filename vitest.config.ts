@@ -36,8 +36,9 @@ export const base = defineConfig({
     // A third worker on two cores takes a twelfth more processor time, because it loads all modules too, and saves at
     // most 4 % by the clock.
     maxWorkers: availableParallelism(),
-    testTimeout: 60_000,
-    hookTimeout: 120_000, // a hook may train what a whole file reads
+    // For a test that hangs. A busy machine makes one of 5 s ten times as slow.
+    testTimeout: 180_000,
+    hookTimeout: 240_000, // a hook may train what a whole file reads
   },
 });
 

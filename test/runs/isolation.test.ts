@@ -42,7 +42,7 @@ async function trained(name: string, set: readonly string[]) {
   return { log, events: await eventsOf(log), files: await filesOf(log) };
 }
 
-describe('a team in threads of its own', { timeout: 120_000 }, () => {
+describe('a team in threads of its own', () => {
   it('plays the same run bit for bit, whatever the number of threads', async () => {
     for (const [isolate, ...set] of [
       ['true', 'rollout.staleness=0'],
@@ -109,7 +109,7 @@ describe('a team in threads of its own', { timeout: 120_000 }, () => {
   });
 });
 
-describe('a loaded team in a thread of its own', { timeout: 120_000 }, () => {
+describe('a loaded team in a thread of its own', () => {
   let run: string;
   beforeAll(async () => {
     run = await newRun();

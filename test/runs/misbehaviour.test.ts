@@ -106,7 +106,7 @@ it('there are more than sixty kinds', () => {
   expect(all.length).toBeGreaterThan(67);
 });
 
-describe('in the process of the run', { tags: 'verify', timeout: 120_000 }, () => {
+describe('in the process of the run', { tags: 'verify' }, () => {
   it('what does not block is the failure of its episode, or none, and the process ends', async () => {
     const ended = await trained(harmless.map(([name]) => name));
     completed(ended);

@@ -75,7 +75,7 @@ async function versionsOf(run: RunDirectory, steps: number): Promise<number[][]>
   );
 }
 
-describe('rollouts that begin ahead of the updates', { timeout: 120_000 }, () => {
+describe('rollouts that begin ahead of the updates', () => {
   it.each([
     { name: 'a whole decoder', model: tinyModel },
     { name: 'an adapter', model: lora(tinyModel, { rank: 2, alpha: 4 }) },

@@ -98,7 +98,7 @@ it('memory that is nearly full is reported before it is full', { timeout: 240_00
 /** A command that leaves a thread only the time that no other program wants. */
 const idles = process.platform === 'linux' && spawnSync('sh', ['-c', 'command -v chrt taskset']).status === 0;
 
-it.skipIf(!idles)('a thread that gets no processor is not accused', { timeout: 60_000 }, async () => {
+it.skipIf(!idles)('a thread that gets no processor is not accused', async () => {
   // The main thread shares a processor with busy programs and has the least right to it. The watchdog has another.
   const busy = Array.from({ length: 4 }, () => spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done']));
   onTestFinished(() => busy.forEach((each) => void each.kill('SIGKILL')));

@@ -11,11 +11,11 @@ import fakeTimers from '@sinonjs/fake-timers';
 const now = performance.now.bind(performance);
 
 /** Milliseconds that `eventually` waits: less than a test has, so that its own error is the one that is seen. */
-const PATIENCE_MS = 50_000;
+const PATIENCE_MS = 150_000;
 
 /**
  * Checks again and again until the check neither throws nor returns false. Returns the value of the last check.
- * @param patienceMs Milliseconds after which the error of the last check is thrown; above 50,000 only in a test that
+ * @param patienceMs Milliseconds after which the error of the last check is thrown; above 150,000 only in a test that
  *   has more time
  */
 export async function eventually<T>(

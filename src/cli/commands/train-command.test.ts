@@ -151,7 +151,6 @@ describe('train --watch', () => {
 
   it('serves a page of the run that is being prepared, until Ctrl-C', {
     tags: 'verify',
-    timeout: 120_000,
   }, async () => {
     const slow = join(root, 'slow.mts');
     await writeFile(slow, `await new Promise((resolve) => setTimeout(resolve, 600_000));\n${plainRecipe}`);

@@ -20,7 +20,7 @@ import { TalkService } from './talk/talk-service.js';
 import { watchApp } from './watch-server.js';
 
 describe('a line that no text can hold', () => {
-  it('is refused by file and line before it is in memory', { tags: 'verify', timeout: 120_000 }, async () => {
+  it('is refused by file and line before it is in memory', { tags: 'verify' }, async () => {
     const root = await mkdtemp(join(tmpdir(), 'drmas-line-'));
     const [plain, packed] = [join(root, 'events.jsonl'), join(root, 'events.jsonl.gz')];
     await writeFile(plain, '{"type":"run.started"}\n');
@@ -70,7 +70,7 @@ describe('watch app', () => {
     await rm(root, { recursive: true });
   });
 
-  it('does not wait for pipes and devices in runs of others', { timeout: 20_000 }, async () => {
+  it('does not wait for pipes and devices in runs of others', async () => {
     const folder = join(root, 'of-others');
     const instead = async (run: string, file: string, kind: 'pipe' | 'device') => {
       const recorded = await recordRun(join(folder, run), { text: hostile });

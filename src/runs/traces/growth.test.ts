@@ -91,19 +91,18 @@ describe('the time of an import grows no faster than', () => {
       (size) => [spanOf([question], [calling(...list(size, call))], [...list(size, (i) => tool(`t${i}`)), tool('f')])],
     ],
   ];
-  const timeout = 120_000;
-  it.each(daily)('%s', { timeout }, readsOneCall);
-  it.each(slow)('%s', { timeout, tags: 'verify' }, readsOneCall);
+  it.each(daily)('%s', readsOneCall);
+  it.each(slow)('%s', { tags: 'verify' }, readsOneCall);
 
   async function readsOneCall(_: string, spans: Growing[1]): Promise<void> {
     await expectGrowth((size) => expect(tracedEpisode('t', spans(size)).calls).toHaveLength(1));
   }
 
   const manyIds = 'the ids of a file on several lines';
-  it(manyIds, { timeout }, () => findsLines((id) => id));
+  it(manyIds, () => findsLines((id) => id));
   const escaped = (id: string) => id.replaceAll('/', '\\/');
-  it(`${manyIds}, with escapes`, { timeout, tags: 'verify' }, () => findsLines(escaped));
-  it(`${manyIds}, that no field has`, { timeout, tags: 'verify' }, () => findsLines(() => 'x'));
+  it(`${manyIds}, with escapes`, { tags: 'verify' }, () => findsLines(escaped));
+  it(`${manyIds}, that no field has`, { tags: 'verify' }, () => findsLines(() => 'x'));
 
   async function findsLines(written: (id: string) => string): Promise<void> {
     await expectGrowth(async (size) => {
@@ -115,7 +114,7 @@ describe('the time of an import grows no faster than', () => {
   }
 });
 
-it('the schemas of a team are read in a time that grows no faster than its prompts', { timeout: 120_000 }, async () => {
+it('the schemas of a team are read in a time that grows no faster than its prompts', async () => {
   const turn = (i: number) => ({ agent: 'a', messages: [{ role: 'system', content: `Say ${i}.` }] }) as unknown as Turn;
   const strange = { agent: 'a', messages: told } as DemonstrationRow;
   await expectGrowth((size) => {

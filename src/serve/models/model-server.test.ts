@@ -513,7 +513,6 @@ describe('a server that follows a run', () => {
 
   it('answers with the newest whole checkpoint, and skips broken and unfinished ones with a notice', {
     tags: 'verify',
-    timeout: 30_000,
   }, async () => {
     const run = await trainTiny(root, tinyRecipe({}, everyStep));
     const answers = await answersOf(run);
@@ -581,7 +580,6 @@ describe('a server that follows a run', () => {
 
   it('streams answers while the run trains, each with the weights of one checkpoint', {
     tags: 'verify',
-    timeout: 120_000,
   }, async () => {
     const steps = ['training.steps=8', 'training.keepBest=true', ...everyStep.slice(1)];
     const recipe = tinyRecipe({}, [...steps, 'evaluation.every=4']);

@@ -76,7 +76,7 @@ describe('a checkpoint that cannot be read to its end', () => {
   };
   const tokens = Int32Array.of(1, 2, 3);
 
-  const slow = { tags: 'verify', timeout: 60_000 };
+  const slow = { tags: 'verify' };
 
   it('leaves no policy behind, and no base; the next attempt reads it whole', slow, async () => {
     const directory = await writeBaseModel(root, { name: 'unreadable', config });

@@ -250,7 +250,7 @@ describe('checkpoints of Hugging Face', () => {
   }
 });
 
-it('lets a process end that waits for nothing more of its model', { tags: 'verify', timeout: 60_000 }, async () => {
+it('lets a process end that waits for nothing more of its model', { tags: 'verify' }, async () => {
   const path = await writeModel(join(directory, 'undisposed'));
   const script = fileURLToPath(new URL('../../../../test/support/undisposed-policy.ts', import.meta.url));
   const { stdout } = await promisify(execFile)('node', ['--import', 'tsx', script, path], { timeout: 50_000 });
@@ -273,7 +273,6 @@ const large = { ...config, vocabSize: 32_768, width: 512, layers: 12, headDim: 1
 describe.skipIf(process.platform !== 'linux')('loading a model (measured in /proc)', () => {
   it('takes the memory of its weights and of a few pieces of its file; saving it, of one copy more', {
     tags: 'verify',
-    timeout: 60_000,
   }, async () => {
     const path = await writeZeros(join(directory, 'large'), large);
     const script = fileURLToPath(new URL('../../../../test/support/load-memory.ts', import.meta.url));

@@ -204,7 +204,7 @@ describe('a model on a hub', () => {
     expect((await readdir(join(repository(), 'blobs'))).length).toBe(needed.length - 1);
   });
 
-  it('is downloaded once by two processes at once', { tags: 'verify', timeout: 60_000 }, async () => {
+  it('is downloaded once by two processes at once', { tags: 'verify' }, async () => {
     const script = `
       const { modelDirectory } = await import(${JSON.stringify(new URL('./model-directory.ts', import.meta.url).href)});
       console.log(await modelDirectory('org/tiny'));`;

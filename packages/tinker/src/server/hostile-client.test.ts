@@ -211,9 +211,7 @@ const cases: readonly Case[] = [
 ];
 
 describe('a hostile client', () => {
-  it('is refused by name within a second each time, takes no memory, and disturbs no other client', {
-    timeout: 120_000,
-  }, async () => {
+  it('is refused by name within a second each time, takes no memory, and disturbs no other client', async () => {
     const [calm, rough] = [clientOf(await serve('calm')), clientOf(await serve('rough'))];
     const expected = await numbersOf(calm);
     const session_id = await rough.session();

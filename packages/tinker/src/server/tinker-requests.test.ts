@@ -166,7 +166,6 @@ describe('a server of the Tinker protocol', () => {
 
   it('gives models back with their session, and holds no more of them than it may', {
     tags: 'verify',
-    timeout: 30_000,
   }, async () => {
     const session = await open();
     await eventually(async () => expect(await model(session)).toMatch(/:train:/)); // earlier sessions have ended

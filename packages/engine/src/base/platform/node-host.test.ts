@@ -79,7 +79,7 @@ it('has directories for a user whom the system does not know, as in a container'
       env,
       encoding: 'utf8',
     });
-    expect(stdout, stderr).toMatch(/^\/\S+drmas \/\S+drmas \S+drmas-\d+.native\n$/);
+    expect(stdout, stderr).toMatch(/^\/.*drmas \/.*drmas \/.*drmas-\d+.native\n$/);
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -51,7 +51,6 @@ describe('the referee', () => {
 
   it('passes our own server in all cases, bit for bit, also beside the engine on the same files', {
     tags: 'verify',
-    timeout: 60_000,
   }, async () => {
     const words = [
       'doctor',
@@ -134,7 +133,7 @@ describe('the referee', () => {
   ];
   it.each(['hosted', 'skyrl-jax', 'skyrl-train', 'open-rl', 'twinkle'] as const)(
     'finds each difference that the profile %s declares, and none else in the core',
-    { tags: 'verify', timeout: 60_000 },
+    { tags: 'verify' },
     async (behaves) => {
       const { findings, profile } = await judged(await fakeOf(behaves), { profile: behaves });
       expect(profile).toBe(behaves);
