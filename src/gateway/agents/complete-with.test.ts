@@ -62,6 +62,21 @@ it('is sent its own calls as it gave them: with metadata of providers, and ids o
   ]);
 });
 
+it.each(['', ' ', '{}'])('is sent a call back that it wrote without arguments: %j', async (input) => {
+  const content = [{ type: 'tool-call' as const, toolCallId: 'Xy1', toolName: 'now', input }];
+  const answer = { content, finishReason: { unified: 'tool-calls' as const, raw: 'tool' }, usage, warnings: [] };
+  const model = new MockLanguageModelV3({ doGenerate: answer });
+  const complete = completeWith(model);
+  const never = new AbortController().signal;
+  const { providerData } = await complete(request as never, never);
+  const toolCalls = [{ id: 'call_0', name: 'now', arguments: '{}' }];
+  await complete(
+    { ...request, messages: [{ role: 'assistant', content: '', toolCalls, providerData }] } as never,
+    never,
+  );
+  expect(model.doGenerateCalls[1]?.prompt[0]?.content).toMatchObject([{ toolCallId: 'Xy1', input: {} }]);
+});
+
 it('is sent the reasoning before calls, and whether a tool is strict', async () => {
   const answer = { content: [], finishReason: { unified: 'stop' as const, raw: 'stop' }, usage, warnings: [] };
   const model = new MockLanguageModelV3({ doGenerate: answer });

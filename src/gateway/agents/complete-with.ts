@@ -3,6 +3,7 @@
 import type { TextMessage, TextRequest } from '@drmas/engine/contract';
 import type { CompleteText, TextReply } from '@drmas/engine/endpoints';
 import { ArgumentError, EndpointError, given, isObject } from '@drmas/engine/errors';
+import { argumentsText } from '@drmas/engine/nouns';
 import type { AnyLanguageModel } from './trainable.js';
 
 /** The parts of an answer of interface version 2, 3 or 4 that a turn keeps. */
@@ -93,7 +94,7 @@ function promptMessage({ role, content, reasoning, toolCalls = [], toolCallId = 
 }
 
 /** The interface has values here: integers above 2^53 are rounded. */
-const inputOf = (input: unknown): unknown => (typeof input === 'string' ? JSON.parse(input) : input);
+const inputOf = (input: unknown): unknown => (typeof input === 'string' ? JSON.parse(argumentsText(input)) : input);
 
 /**
  * @throws EndpointError for an answer of another interface: every later answer has that form too; Error for an answer
