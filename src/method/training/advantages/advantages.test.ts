@@ -303,6 +303,17 @@ describe('the state that an agent saw', () => {
     expect(statesOf([1, 2, 3], [1, 2, 3])).toBe(1);
   });
 
+  it('has no tokens if only a server reasons', () => {
+    const judge = { ...solver, agent: 'judge', frozen: true, endpoint: {}, reasoning: 'hm' } as const;
+    const episodes = [1, 2].map((id) => {
+      const turn = { ...solver, messages: history('left', `call_${id}`), prompt: [1, id] }; // with the call's id
+      return episode('a', id, {}, [turn, { ...judge, turn: 1 }]);
+    });
+    const { records } = advantagesOf([{ task: { id: 'a', data: {} }, episodes }], { type: 'grpo' });
+    expect(records.map(({ agent }) => agent)).toEqual(['solver', 'solver']);
+    expect(records[0]?.observation).toBe(records[1]?.observation);
+  });
+
   it('has no ids of calls, which differ in each episode', () => {
     const { records } = advantagesOf(
       [

@@ -175,9 +175,16 @@ function turnRecord(
   };
 }
 
-/** Whether agents reason in an episode. A chat template may show them their earlier reasoning, or leave it out. */
+/**
+ * Whether models with tokens reason in an episode. A chat template may show them their earlier reasoning, or leave it
+ * out. The reasoning of a server is in no prompt with tokens, unless a message has it. Tokens would then count for
+ * nothing but ids of calls, which some templates show, and which differ in each episode.
+ */
 const hasReasoning = ({ turns }: Episode): boolean =>
-  turns.some(({ reasoning, messages }) => [{ reasoning }, ...messages].some((each) => each.reasoning !== undefined));
+  turns.some(
+    ({ endpoint, reasoning, messages }) =>
+      endpoint === undefined && [{ reasoning }, ...messages].some((each) => each.reasoning !== undefined),
+  );
 
 /** @param byTokens Whether the prompt's tokens count too, because messages do not tell if it has their reasoning */
 const stateOf = ({ messages, tools, prompt }: Turn, byTokens: boolean): string => {
