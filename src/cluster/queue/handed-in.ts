@@ -263,7 +263,7 @@ function checkTokens(
 
 /** @param turns The turns of the episode: the agent's earlier ones have what its server wanted back */
 function checkText(at: string, turn: Turn, turns: readonly Turn[], spoken: TextRequest, answer: Utterance): void {
-  const { promptTokens, responseTokens } = answer;
+  const { promptTokens, responseTokens, providerData } = answer;
   const utterance = {
     prompt: [],
     response: [],
@@ -280,6 +280,7 @@ function checkText(at: string, turn: Turn, turns: readonly Turn[], spoken: TextR
   expectEqual(`${at}: the messages`, JSON.stringify(messages), JSON.stringify(spoken.messages));
   expectEqual(`${at}: the endpoint's prompt tokens`, turn.endpoint?.promptTokens, promptTokens);
   expectEqual(`${at}: the endpoint's response tokens`, turn.endpoint?.responseTokens, responseTokens);
+  expectEqual(`${at}: the endpoint's data`, JSON.stringify(turn.endpoint?.providerData), JSON.stringify(providerData));
 }
 
 /**
