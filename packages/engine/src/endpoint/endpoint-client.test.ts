@@ -130,6 +130,26 @@ describe('an endpoint', () => {
     expect(requests).toHaveLength(3);
   });
 
+  it('that has taken strict tools, or filters an answer, gets them after a refusal too', async () => {
+    const filtered = { choices: [{ message: { content: '' }, finish_reason: 'content_filter' }] };
+    const tools = [{ name: 'add', parameters: { type: 'object' }, strict: true }];
+    const { requests, url } = await chatServer((_, response, index) => {
+      if (index === 0) json(response, filtered);
+      else if (index === 2) refuse(response, 400, 'the model wrote no valid call');
+      else say(response, 'Me.');
+    });
+    const endpoint = open(url);
+    await expect(endpoint.complete({ ...request, tools }, never)).rejects.toThrow('422 "a content filter');
+    for (const _ of [1, 2, 3]) await endpoint.complete({ ...request, tools }, never);
+    expect(requests.map(({ body }) => JSON.stringify(body).includes('strict'))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      true,
+    ]);
+  });
+
   it('that refuses also tools that are not strict says what it said first', async () => {
     const { requests, url } = await chatServer((_, response, index) => refuse(response, 400, `fault ${index}`));
     const tools = [{ name: 'add', parameters: { type: 'object' }, strict: true }];
@@ -237,6 +257,17 @@ describe('the parts of an answer that servers write otherwise', () => {
         ],
       },
       { text: 'Me.' },
+    ],
+    [
+      'thoughts of another name among texts',
+      {
+        content: [
+          { type: 'reasoning', text: 'hm' },
+          { type: 'thinking', thinking: 'ah', text: null },
+          { type: 'text', text: 'Me.' },
+        ],
+      },
+      { text: 'Me.', reasoning: 'ah' },
     ],
     ['texts of another name', { content: [{ type: 'output_text', text: 'Me.' }] }, { text: 'Me.' }],
     [

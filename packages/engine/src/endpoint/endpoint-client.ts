@@ -49,7 +49,7 @@ const textPart = z.object({ text: z.string().catch('') }).transform(({ text }) =
 /** Parts of a content, as Mistral's models return them: texts, thinking, and references to the results of tools. */
 const part = z.object({
   type: z.string(),
-  text: z.string().optional(),
+  text: z.string().nullish(),
   thinking: z
     .union([z.string(), z.array(textPart).transform((texts) => texts.join(''))])
     .optional()
@@ -92,16 +92,19 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
   });
 
   let thought: Thought = 'reasoning_content';
-  let isStrict = true;
+  /** Whether the server has taken a strict tool, or refuses them. Undefined until then. */
+  let takesStrict: boolean | undefined;
   const ask = async (request: TextRequest, signal: AbortSignal): Promise<Utterance> => {
-    if (!isStrict || !request.tools?.some(({ strict }) => strict)) return askOnce(lax(request), signal);
+    if (takesStrict === false || !request.tools?.some(({ strict }) => strict)) return askOnce(lax(request), signal);
     try {
-      return await askOnce(request, signal);
+      const answer = await askOnce(request, signal);
+      takesStrict = true;
+      return answer;
     } catch (error) {
       // Many servers refuse fields that they do not know, each in its own words.
-      if (!(error instanceof APIError && WRONG.includes(error.status))) throw error;
+      if (!(error instanceof APIError && WRONG.includes(error.status)) || error.code === filtered.code) throw error;
       const answer = await askOnce(lax(request), signal).catch(() => Promise.reject(error));
-      isStrict = false;
+      takesStrict ??= false; // a server that has taken it refused the request for another reason
       return answer;
     }
   };
@@ -168,14 +171,15 @@ function guarded(secret: Secret): typeof fetch {
 }
 
 /** Reasons for the end of an answer that are not the model's own. The answer counts as an error of this status. */
-const BROKEN_ENDS: Readonly<Record<string, { readonly status: number; readonly why: string }>> = {
-  error: { status: 502, why: 'the model ended its answer by an error' },
-  abort: { status: 502, why: 'the server aborted the answer' }, // vLLM and SGLang
-  insufficient_system_resource: { status: 503, why: 'the server lacked resources to end the answer' }, // DeepSeek
-};
+const BROKEN_ENDS: Readonly<Record<string, { readonly status: number; readonly why: string; readonly code?: string }>> =
+  {
+    error: { status: 502, why: 'the model ended its answer by an error' },
+    abort: { status: 502, why: 'the server aborted the answer' }, // vLLM and SGLang
+    insufficient_system_resource: { status: 503, why: 'the server lacked resources to end the answer' }, // DeepSeek
+  };
 /** Ends by a filter: OpenAI's `content_filter`, and Gemini's reasons, which its interface for OpenAI keeps. */
 const FILTERED = /content_filter|safety|recitation|blocklist|prohibited|spii/i;
-const filtered = { status: 422, why: 'a content filter ended the answer' };
+const filtered = { status: 422, why: 'a content filter ended the answer', code: 'content_filter' };
 
 /** The error of a reply with status 200: servers send it if their upstream failed when the status was sent already. */
 function failureIn(text: string): { readonly status: number; readonly error: object } | undefined {
@@ -184,12 +188,15 @@ function failureIn(text: string): { readonly status: number; readonly error: obj
   const choice = isObject(first) ? first : {};
   const end = String(choice.finish_reason);
   const broken = FILTERED.test(end) ? filtered : ownValue(BROKEN_ENDS, end);
-  const given = body?.error || choice.error || broken?.why;
-  if (!given) return undefined;
-  const error = isObject(given) ? given : { message: exactJson(given) };
+  const cause = body?.error || choice.error || broken?.why;
+  if (!cause) return undefined;
+  const error = isObject(cause) ? cause : { message: exactJson(cause), ...given({ code: broken?.code }) };
   const code = Number(error.code);
   return { status: Number.isInteger(code) && code >= 400 && code <= 599 ? code : (broken?.status ?? 502), error };
 }
+
+/** The types of texts among the parts of a content. The text of another part may be a thought. */
+const TEXT = /^(?:output_)?text$/;
 
 /** Ends at a limit: `length`, Mistral's `model_length` and others' `max_tokens`. */
 const CUT = /length|^max/i;
@@ -198,8 +205,9 @@ function utterance({ choices: [choice], usage }: z.output<typeof completion>): U
   const { content, refusal, reasoning_content, reasoning: named, tool_calls: calls } = choice?.message ?? {};
   const { reasoning_details, extra_content } = choice?.message ?? {};
   const parts = Array.isArray(content) ? content : [];
-  const joined = (texts: readonly (string | undefined)[]) => texts.join('');
-  const text = typeof content === 'string' ? content : joined(parts.map((each) => each.text));
+  const joined = (texts: readonly (string | null | undefined)[]) => texts.join('');
+  const texts = parts.filter(({ type }) => TEXT.test(type));
+  const text = typeof content === 'string' ? content : joined(texts.map((each) => each.text));
   const reasoning = reasoning_content || named || joined(parts.map((each) => each.thinking));
   const toolCalls = (calls ?? []).map(({ id, function: { name, arguments: text } }) => {
     return { id: id ?? '', name, arguments: text };
