@@ -1,6 +1,8 @@
 /** Door of `method`: runs on disk: directory, event log, episodes, checkpoints. */
 export {
   type AblationRecord,
+  countRuns,
+  MOST_RUNS,
   readAblation,
   requireSameAblation,
   type Variant,

@@ -9,7 +9,15 @@ import { z } from 'zod';
 import { requireOwnFiles } from './run-lock.js';
 import { ABLATION } from './run-path.js';
 
-const recordSchema = z.object({
+/** The most runs of an ablation. A record of somebody else can name more than memory holds. */
+export const MOST_RUNS = 100_000;
+
+/** The number of an ablation's runs, counted before they are listed. */
+export function countRuns({ vary, bundles = [], seeds = 1 }: Partial<Pick<AblationRecord, 'seeds'>> & Grid): number {
+  return vary.reduce((runs, { values }) => runs * values.length, seeds * Math.max(1, bundles.length));
+}
+
+const plainSchema = z.object({
   version: z.literal(1),
   recipe: z.object({
     /** A shipped recipe's name, or the absolute path of a recipe file. */
@@ -34,7 +42,11 @@ const recordSchema = z.object({
   result: z.unknown().optional(),
 });
 
-export type AblationRecord = z.output<typeof recordSchema>;
+const recordSchema = plainSchema.refine((record) => countRuns(record) <= MOST_RUNS, `names over ${MOST_RUNS} runs`);
+
+export type AblationRecord = z.output<typeof plainSchema>;
+
+type Grid = Pick<AblationRecord, 'vary' | 'bundles'>;
 
 export interface Variant {
   /** A name that distinguishes it from the others: its bundle, its values, `grpo`, or `grpo, 8` if two leaves vary. */
@@ -46,7 +58,7 @@ export interface Variant {
  * Combines each bundle (if there are bundles) with each combination of the leaves' values. The first bundle comes
  * first.
  */
-export function variantsOf({ vary, bundles = [] }: Pick<AblationRecord, 'vary' | 'bundles'>): Variant[] {
+export function variantsOf({ vary, bundles = [] }: Grid): Variant[] {
   const choices = vary.map(({ key, values }) => values.map((name) => ({ name, overrides: [`${key}=${name}`] })));
   return [...(bundles.length === 0 ? [] : [bundles]), ...choices].reduce<Variant[]>(
     (all, choice) =>

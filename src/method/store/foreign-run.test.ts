@@ -103,3 +103,17 @@ describe('a link that leads out of the run is refused before anything is read', 
     expect(readFileSync(join(path, 'copy.json'), 'utf8')).toContain('"abc"');
   });
 });
+
+it('an ablation of more runs than memory holds is refused', async () => {
+  const vary = Array.from({ length: 12 }, (_, i) => ({ key: `training.k${i}`, values: [...'123456789'] }));
+  const ablation = { version: 1, recipe: record.recipe, vary: [vary[0]], seeds: 2, baseline: '1' };
+  for (const [more, isRead] of [
+    [{}, true],
+    [{ vary }, false],
+    [{ seeds: 1e9 }, false],
+  ] as const) {
+    writeFileSync(join(root, 'ablation.json'), JSON.stringify({ ...ablation, ...more }));
+    if (isRead) expect(await readAblation(root)).toEqual(ablation);
+    else await expect(readAblation(root)).rejects.toThrow('names over 100000 runs');
+  }
+});

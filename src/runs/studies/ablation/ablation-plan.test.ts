@@ -130,11 +130,19 @@ describe('plannedRuns', () => {
     expect(() => plannedRuns({ ...options, seeds: 0 })).toThrow(/seeds: expected at least 1, got 0/);
   });
 
+  it('lists as many runs as it takes within the time of a test', { tags: 'verify' }, () => {
+    const values = Array.from({ length: 250 }, (_, i) => String(i));
+    const grid = ['x', 'y'].map((key) => ({ key, values }));
+    expect(plannedRuns({ ...options, seeds: 1, vary: grid })).toHaveLength(62_500);
+  });
+
   it('refuses more runs than memory holds before it lists them', () => {
     expect(() => plannedRuns({ ...options, seeds: 1e9 })).toThrow(/expected at most 100000 runs, got \d{10}/);
     const values = Array.from({ length: 9 }, (_, i) => String(i));
     const vary = Array.from({ length: 12 }, (_, i) => ({ key: `training.k${i}`, values }));
     expect(() => comparedVariants({ vary, bundles: [] })).toThrow(/expected at most 100000 runs, got 282429536481/);
+    const bundles = Array.from({ length: 1000 }, (_, i) => ({ name: `b${i}`, overrides: [] }));
+    expect(() => comparedVariants({ vary: vary.slice(0, 5), bundles })).toThrow(/got 59049000/);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The plan of an ablation: variants of a recipe, each with the same pairs of seeds. */
 import { RecipeError } from '@drmas/engine/errors';
 import { parseOverride } from '../../../method/recipe.js';
-import { type AblationRecord, type Variant, variantsOf } from '../../../method/store.js';
+import { type AblationRecord, countRuns, MOST_RUNS, type Variant, variantsOf } from '../../../method/store.js';
 
 /** The variants to compare: values of leaves, and named bundles of overrides. Values are written as in overrides. */
 export interface Compared extends Pick<AblationRecord, 'vary'> {
@@ -97,12 +97,9 @@ function splitValues(text: string): string[] {
   return [...values, value.trim()];
 }
 
-/** The most runs of an ablation. A record of somebody else can name more than memory holds. */
-const MOST_RUNS = 100_000;
-
-/** @param factors Their product, times the seeds, is the number of runs @throws RecipeError, before a run is listed */
-function requireFew(factors: readonly number[], seeds = 1): void {
-  const runs = factors.reduce((product, values) => product * values, seeds);
+/** @throws RecipeError, before a run is listed */
+function requireFew(options: Parameters<typeof countRuns>[0]): void {
+  const runs = countRuns(options);
   if (runs > MOST_RUNS) throw new RecipeError(`expected at most ${MOST_RUNS} runs, got ${runs}`, 'ablation');
 }
 
@@ -119,9 +116,10 @@ export function comparedVariants({ vary, bundles }: Compared): Variant[] {
     if (varied.indexOf(key) !== i || bundled.includes(key)) throw new RecipeError('varies twice', key);
     if (new Set(values).size < values.length) throw new RecipeError(`has a value twice: ${values.join(', ')}`, key);
   }
-  const twice = bundles.find(({ name }, i) => bundles.findIndex((other) => other.name === name) !== i);
+  requireFew({ vary, bundles });
+  const names = new Set<string>();
+  const twice = bundles.find(({ name }) => names.has(name) || !names.add(name));
   if (twice !== undefined) throw new RecipeError('is the name of two variants', twice.name);
-  requireFew(vary.map(({ values }) => values.length));
   const variants = variantsOf({ vary, bundles });
   if (variants.length < 2)
     throw new RecipeError(
@@ -143,7 +141,7 @@ export function plannedRuns(options: PlanOptions): PlannedRun[] {
   if (!Number.isSafeInteger(firstSeed) || firstSeed < 0)
     throw new RecipeError(`expected at least 0, got ${firstSeed}`, 'firstSeed');
   const variants = comparedVariants(options);
-  requireFew([variants.length], seeds);
+  requireFew(options);
   const names = directoryNames(variants);
   const common = variants.map(({ overrides }) => [...set, ...overrides]);
   const seeded = common.map(hasWarmStart);
@@ -176,7 +174,9 @@ function directoryNames(variants: readonly Variant[]): string[] {
       .replaceAll(/^-+|-+$/g, ''),
   );
   const key = (name: string) => name.toLowerCase();
-  const isAlone = (name: string) => name !== '' && plain.filter((other) => key(other) === key(name)).length === 1;
+  const times = new Map<string, number>();
+  for (const name of plain) times.set(key(name), (times.get(key(name)) ?? 0) + 1);
+  const isAlone = (name: string) => name !== '' && times.get(key(name)) === 1;
   const taken = new Set(plain.filter(isAlone).map(key));
   return plain.map((name, i) => {
     if (isAlone(name)) return name;
