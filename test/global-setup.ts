@@ -18,7 +18,7 @@ declare module 'vitest' {
 export default async (project: TestProject): Promise<() => Promise<void>> => {
   const daily = project.vitest.config.tagsFilter?.includes('!verify') ?? false;
   project.provide('slowTests', !daily);
-  const leaveMemory = daily ? useMemoryFolder() : () => {}; // slow tests write gigabytes
+  const leaveMemory = daily ? await useMemoryFolder() : () => {}; // slow tests write gigabytes
   const [close] = await Promise.all([
     compileWorkers(project),
     compileTestedSets(process.env, { daily }),

@@ -4,8 +4,10 @@
  */
 import { mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
+import { nodeFiles, removeStale } from '@drmas/engine/platform';
 
 const MOUNT = '/dev/shm';
+const PREFIX = 'drmas-tests-';
 const LEAST_BYTES = 4e9;
 
 /**
@@ -13,11 +15,14 @@ const LEAST_BYTES = 4e9;
  * TMPDIR names another place, or if the system has no such memory with enough room that programs may run in.
  * @returns a function that deletes the folder
  */
-export function useMemoryFolder(environment = process.env): () => void {
+export async function useMemoryFolder(environment = process.env): Promise<() => void> {
   if (environment.TMPDIR !== undefined || !canHoldFiles()) return () => {};
-  const folder = mkdtempSync(join(MOUNT, 'drmas-tests-'));
+  await removeStale(nodeFiles, MOUNT, PREFIX); // of tests that were killed
+  const folder = mkdtempSync(join(MOUNT, PREFIX));
   environment.TMPDIR = folder;
-  return () => rmSync(folder, { recursive: true, force: true });
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }); // workers may still write
+  process.once('exit', remove); // Ctrl-C ends Vitest without the teardown
+  return remove;
 }
 
 function canHoldFiles(): boolean {
