@@ -53,3 +53,16 @@ it('reads the newest one if the run removes what was found, as it cannot be held
   expect(seen).toEqual(['step-000001', 'step-000002', 'step-000003']);
   await expect(read('1')).rejects.toThrow(RunError);
 });
+
+it('does not repeat work that fails otherwise after the run removed what was read', async () => {
+  const { run, train } = await training('failed');
+  run.hold = async () => async () => {};
+  let attempts = 0;
+  const failing = whileHeld(run, undefined, 'test', async () => {
+    attempts++;
+    await train();
+    throw new Error('interrupted');
+  });
+  await expect(failing).rejects.toThrow('interrupted');
+  expect(attempts).toBe(1);
+});

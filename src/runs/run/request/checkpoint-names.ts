@@ -1,7 +1,8 @@
 /** The checkpoints of a run by name, step or score. */
 import { basename } from 'node:path';
 import { isNoOptimizer } from '@drmas/engine/disk';
-import { isObject, RunError } from '@drmas/engine/errors';
+import { CheckpointError, isObject, RunError } from '@drmas/engine/errors';
+import { codeOf } from '@drmas/engine/platform';
 import { DEFAULT_SCORE } from '../../../method/index.js';
 import type { Checkpoint, RunDirectory } from '../../../method/store.js';
 
@@ -94,10 +95,14 @@ export async function whileHeld<Result>(
     try {
       return await read(checkpoint);
     } catch (error) {
-      const isThere = (await run.checkpoints()).some(({ step }) => step === checkpoint.step);
-      if (isThere || attempt === ATTEMPTS || (name !== undefined && name !== BEST)) throw error;
+      if (!isOfReading(error) || attempt === ATTEMPTS || (name !== undefined && name !== BEST)) throw error;
+      if ((await run.checkpoints()).some(({ step }) => step === checkpoint.step)) throw error;
     } finally {
       await release();
     }
   }
 }
+
+/** Whether an error may come from a file that is gone. An evaluation that fails or is stopped is not repeated. */
+const isOfReading = (error: unknown) =>
+  error instanceof CheckpointError || error instanceof RunError || codeOf(error) === 'ENOENT';
