@@ -82,6 +82,12 @@ describe('storage that fails', () => {
       s3.fault = () => ({ status: 400, code: 'ExpiredToken' });
       await expect(objects.list('a/')).rejects.toThrow(/S3 rejects the credentials \(ExpiredToken\)$/);
       expect(s3.requests.length - before).toBe(1);
+      await writeFile(file, '');
+      await expect(objects.list('a/')).rejects.toThrow(/S3 rejects the credentials \(ExpiredToken\)$/);
+      await write('AKIDALL');
+      s3.fault = ({ headers }) =>
+        headers.authorization?.includes('AKIDREAD') ? { status: 400, code: 'ExpiredToken' } : undefined;
+      expect(await objects.list('a/')).toEqual([]);
     } finally {
       rotated();
     }

@@ -232,7 +232,9 @@ export class S3Objects implements ObjectStore {
     try {
       return await act();
     } catch (error) {
-      if (!UNKNOWN_KEYS.has((error as Error).name) || used === (await keys({ forceRefresh: true }))) throw error;
+      if (!UNKNOWN_KEYS.has((error as Error).name)) throw error;
+      const fresh = await keys({ forceRefresh: true }).catch(() => used); // a program may be writing the file
+      if (used === fresh) throw error;
       return await act();
     }
   }
