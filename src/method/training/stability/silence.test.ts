@@ -130,6 +130,12 @@ describe('Silence', () => {
       /because none of them succeeds/,
     ],
     [
+      'priced by the same cost, and wrong',
+      { groups: wrong, reward: { mean: -0.05, std: 0 }, parts: { calls: -0.05 }, success: 0 },
+      [],
+      /because none of them succeeds/,
+    ],
+    [
       'priced, and right in part',
       { groups: wrong, reward: { mean: 0.2, std: 0.1 }, parts: { calls: -0.05 }, success: 0.25 },
       [],

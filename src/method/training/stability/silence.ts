@@ -188,9 +188,9 @@ function reasonOfGroups(
   const left = failed === 0 ? '' : `, and ${failed} of ${all} episodes failed`;
   const equal = `the episodes of each of ${count} groups earn the same`;
   if (groups.allWrong === count) {
-    if (failed === 0 && reward !== undefined && reward.std < ROUNDING && Math.abs(reward.mean) > ROUNDING)
-      return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
     const paid = parts.calls ?? 0; // the cost of calls, which is no success that the reward leaves out
+    if (failed === 0 && reward !== undefined && reward.std < ROUNDING && Math.abs(reward.mean - paid) > ROUNDING)
+      return `all ${all} episodes earn ${significant(reward.mean)}, whatever the agents write. Look at the team's reward.`;
     if (failed === 0 && success > ROUNDING && reward !== undefined && reward.mean - paid < success - ROUNDING)
       return `${equal}, although their success is ${percent(success, 0)}. Mend the team's reward, or the weights of its parts: it does not count success.`;
     // The episodes that failed may be those that would have succeeded.
