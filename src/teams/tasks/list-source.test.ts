@@ -1,3 +1,4 @@
+import { fieldText } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
@@ -11,7 +12,7 @@ describe('a list of tasks', () => {
     const set = await listSource<unknown>(list, 'tasks.train').load('train', schema);
     expect([set.size, set.at(0), set.at(1)]).toEqual([
       2,
-      { id: '7', data: { question: 'a', level: 2 } },
+      { id: '7', data: { question: 'a', level: 2 }, metadata: { level: '2' } },
       { id: 'tasks.train:2', data: { question: 'b' } },
     ]);
     expect((await listSource(list, 'tasks').load('test')).at(1).data).toBe(list[1]);
@@ -35,6 +36,12 @@ describe('a list of tasks', () => {
     ],
   ])('refuses %s', async (_, list, message) => {
     await expect(listSource(list, 'tasks.test').load('test', schema)).rejects.toThrow(message);
+  });
+
+  it('has fields for a curriculum that the data of the team leave out', async () => {
+    const list = [{ question: 'a', difficulty: 'hard' }];
+    const set = await listSource<unknown>(list, 'tasks').load('train', schema);
+    expect(fieldText(set.at(0), 'difficulty')).toBe('hard');
   });
 
   it('stands in a recipe for a source: for both splits, for one, or for a benchmark', async () => {
