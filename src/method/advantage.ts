@@ -20,7 +20,7 @@ export {
   groupOutcomes,
   type KindCounts,
 } from './advantage/analysis/outcome-groups.js';
-export { enlargesCosts, tellsTokensApart } from './advantage/analysis/tried-turns.js';
+export { enlargesCosts, evensOutCosts, tellsTokensApart } from './advantage/analysis/tried-turns.js';
 export {
   type Advantages,
   defineEstimator,

@@ -4,6 +4,7 @@ import { RecipeError } from '@drmas/engine/errors';
 import { lossNamed, policyLoss } from '@drmas/engine/loss';
 import { optimizerTypes, tinyDecoder } from '@drmas/engine/model';
 import { describe, expect, it } from 'vitest';
+import { defineEstimator } from '../../src/method/advantage/define-estimator.js';
 import { TurnBatch } from '../../src/method/advantage/turn-batch.js';
 import { frozen } from '../../src/method/recipe/frozen.js';
 import { negativeRewards, scaledParts, unheardTeam } from '../../src/method/training/stability/step-warnings.js';
@@ -475,6 +476,19 @@ describe('a setting without effect in the recipe', () => {
       expect(said()).toEqual([]);
     },
   );
+
+  it('is not warned about: costs under an own estimator that only weighs the parts of rewards', () => {
+    const own = defineEstimator({
+      type: 'own',
+      schema: {},
+      ...{ source: 'this test', formula: 'r', use: 'this test' },
+      traits: { weighsParts: true },
+      compute: ({ rewards }) => Float64Array.from(rewards),
+    });
+    const said = (...overrides: string[]) =>
+      weakSettings(choiceRecipe({ use: [own] }, ['advantage.type=own', ...overrides]));
+    expect(said('agents.first.callCost=0.1')).toEqual(said());
+  });
 
   it('is warned about: rewards below 0 under an estimator that divides by their mean', async () => {
     const below = { team: game({ reward: (rounds) => Number(rounds[0]?.first === 'a') - 0.5 }) };

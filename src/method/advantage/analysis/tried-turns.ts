@@ -36,16 +36,27 @@ const SMALL_COST = 1e-3;
  * spread of a task's rewards.
  */
 export function enlargesCosts(estimator: OpenEstimator, agents: readonly string[]): boolean {
-  const turns = turnsOf({ tasks: 2, agents }).map((turn) => {
-    const success = Number(turn.episode === '0'); // tasks have the episodes 0 and 2, and 1 and 3
-    const reward = success - SMALL_COST * Number(turn.episode);
-    const parts = { outcome: success, calls: reward - success };
-    return { ...turn, reward, outcome: reward, stepReward: reward, agentStepReward: reward, parts };
-  });
+  const turns = turnsAtCosts(agents, SMALL_COST);
   const advantages = advantagesOf(estimator, turns) ?? [];
   const largest = (ofTask: string) =>
     Math.max(0, ...advantages.flatMap((each, i) => (turns[i]?.task === ofTask ? [each].flat().map(Math.abs) : [])));
   return largest('1') > largest('0') / 2;
+}
+
+/** Whether twice the costs give nearly the same advantages. */
+export function evensOutCosts(estimator: OpenEstimator, agents: readonly string[]): boolean {
+  const [once = [], twice = []] = [0.1, 0.2].map((cost) => advantagesOf(estimator, turnsAtCosts(agents, cost))?.flat());
+  return once.length > 0 && once.every((each, i) => Math.abs(each - (twice[i] as number)) < 0.01);
+}
+
+/** Turns of two tasks: of one an episode succeeds, of the other none. Each episode has another cost of its calls. */
+function turnsAtCosts(agents: readonly string[], cost: number): TurnRecord[] {
+  return turnsOf({ tasks: 2, agents }).map((turn) => {
+    const success = Number(turn.episode === '0'); // tasks have the episodes 0 and 2, and 1 and 3
+    const reward = success - cost * Number(turn.episode);
+    const parts = { outcome: success, calls: reward - success };
+    return { ...turn, reward, outcome: reward, stepReward: reward, agentStepReward: reward, parts };
+  });
 }
 
 /**

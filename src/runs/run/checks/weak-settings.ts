@@ -6,7 +6,13 @@ import { type AnyLoss, correctionOf, lossKind, lossNamed, type TokenLoss } from 
 import { differ } from '@drmas/engine/math';
 import { optimizerNamed } from '@drmas/engine/model';
 import type { z } from 'zod';
-import { enlargesCosts, loneEpisodes, type OpenEstimator, tellsTokensApart } from '../../../method/advantage.js';
+import {
+  enlargesCosts,
+  evensOutCosts,
+  loneEpisodes,
+  type OpenEstimator,
+  tellsTokensApart,
+} from '../../../method/advantage.js';
 import { type RunWarning, stalenessOf } from '../../../method/index.js';
 import {
   backendOfModel,
@@ -41,16 +47,16 @@ type Settings = Pick<
 export function weakSettings(recipe: Settings): RunWarning[] {
   const { agents, estimator, policies, training } = recipe;
   const { type, penalties, traits } = estimator;
+  const names = Object.keys(agents);
   const isNormalised = penalties === 'normalised';
   const set = (key: 'invalidPenalty' | 'callCost' | 'tokenCost') =>
     Object.entries(agents).flatMap(([agent, settings]) => (settings[key] > 0 ? [`agents.${agent}.${key}`] : []));
   const costs = [...set('callCost'), ...set('tokenCost')];
   const sizes = [
     ...(isNormalised ? set('invalidPenalty') : []),
-    ...(isNormalised || traits.weighsParts === true ? costs : []),
+    ...(isNormalised || (traits.weighsParts === true && evensOutCosts(estimator, names)) ? costs : []),
   ];
   const { filter } = training;
-  const names = Object.keys(agents);
   const lossOf = (policy: string) => lossNamed(lossSettings(recipe, policy), recipe.lists.ownLosses);
   return [
     ...(sizes.length === 0
