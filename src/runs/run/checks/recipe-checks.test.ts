@@ -187,3 +187,13 @@ describe('a rule that ends a run early', () => {
     await expect(prepareTasks(tinyRecipe(priced, ['training.stopWhen.cost=5']))).resolves.toBeDefined();
   });
 });
+
+describe('more episodes at once than memory holds', () => {
+  it.each([
+    ['training.groupSize=1e9', /^training.groupSize: a step would have \d{10,} episodes, expected at most 1000000$/],
+    ['training.tasksPerStep=1e9', /^training.groupSize: a step would have/],
+    ['evaluation.samples=1e9', /^evaluation.samples: an evaluation would have/],
+  ])('are refused before the run: %s', async (override, message) => {
+    await expect(prepareTasks(tinyRecipe({}, [override]))).rejects.toThrow(message);
+  });
+});

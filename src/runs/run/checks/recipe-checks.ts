@@ -40,6 +40,7 @@ export function checkRecipe(
   requireAll(taskChecks(tasks));
   checkBackends(recipe, assignment, can, purpose);
   const { agents, estimator, training, evaluation, warmStart } = recipe;
+  requireAll(sizeChecks(purpose === 'training' ? training : undefined, evaluation, tasks));
   requireAll(contextChecks(agents, evaluation, assignment));
   requireAll(groupChecks(Object.keys(agents), training, estimator));
   if (purpose === 'training') requireAll(loneEpisodeChecks(Object.keys(agents), training, estimator));
@@ -111,6 +112,27 @@ function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluati
         };
     }
   }
+}
+
+/** The most episodes of a step or an evaluation, which memory holds together. Recipes of strangers may name more. */
+const MOST_EPISODES = 1_000_000;
+
+function* sizeChecks(
+  training: Recipe['training'] | undefined,
+  evaluation: Recipe['evaluation'],
+  { test }: Tasks,
+): Checks {
+  const { tasksPerStep = 0, groupSize = 0 } = training ?? {};
+  const counts = [
+    ['training.groupSize', tasksPerStep * groupSize, 'a step'],
+    ['evaluation.samples', Math.min(evaluation.tasks, test.size) * evaluation.samples, 'an evaluation'],
+  ] as const;
+  for (const [path, episodes, whole] of counts)
+    yield {
+      path,
+      test: episodes <= MOST_EPISODES,
+      message: `${whole} would have ${episodes} episodes, expected at most ${MOST_EPISODES}`,
+    };
 }
 
 function* groupChecks(
