@@ -52,9 +52,6 @@ type PolicySettings<Use extends readonly Plugin[]> = Omit<PolicyInput, 'loss' | 
   readonly backend?: Choice<PolicyInput['backend'], Use, 'backend'>;
 };
 
-/** A source of tasks, or the data of each task in a list. */
-type Tasks = TaskSource | readonly object[];
-
 /** A recipe as a user writes it: team, tasks, model, and the settings that differ from their defaults. */
 export interface RecipeInput<
   T extends Team = Team,
@@ -66,7 +63,13 @@ export interface RecipeInput<
   /** The team, as `defineTeam` returns it. */
   readonly team: T;
   /** One source or list of tasks for both splits, or one for each. `test` may be several benchmarks by name. */
-  readonly tasks: Tasks | { readonly train: Tasks; readonly test: Tasks | Readonly<Record<string, Tasks>> };
+  readonly tasks:
+    | TaskSource
+    | readonly object[]
+    | {
+        readonly train: TaskSource | readonly object[];
+        readonly test: TaskSource | readonly object[] | Readonly<Record<string, TaskSource | readonly object[]>>;
+      };
   /** The model of every policy without a model of its own. */
   readonly model?: ModelInput;
   /**
