@@ -222,7 +222,7 @@ export class S3Objects implements ObjectStore {
     }
   }
 
-  /** Repeats a request whose keys S3 rejects, if the environment's keys are others by now: those of sessions expire. */
+  /** Repeats a request whose keys S3 rejects, if the environment has other keys by now: keys of sessions expire. */
   async #withFreshKeys<Result>(act: () => Promise<Result>): Promise<Result> {
     const keys = async (options?: { forceRefresh: boolean }) => {
       const { accessKeyId, secretAccessKey, sessionToken } = await this.#client.config.credentials(options);

@@ -123,7 +123,7 @@ export async function queueExecutor(
         `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
     );
   };
-  /** What another run with this key has announced. */
+  /** The announcement of another run with this key. */
   const announcedByOther = async () => {
     const present = await redis.get(place).catch(() => null); // a value of another type is overwritten
     if (present === null || present === text) return undefined;

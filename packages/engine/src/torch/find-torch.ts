@@ -93,7 +93,7 @@ const LEAST_TORCH = [2, 8];
 export const IMPORT_MS = 300_000;
 
 /** The commands that install PyTorch. */
-export const INSTALL_TORCH = 'uv pip install torch numpy, or python -m pip install torch numpy';
+const INSTALL_TORCH = 'uv pip install torch numpy, or python -m pip install torch numpy';
 
 /** The programs that may be Python, in the order of the search. */
 function candidates(environment: NodeJS.ProcessEnv): string[] {

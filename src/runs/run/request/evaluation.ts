@@ -32,7 +32,7 @@ const evaluationOverrides = ({ set = [], tasks, samples, by }: CheckpointRequest
   ),
 ];
 
-/** What a run's checkpoint is evaluated with. */
+/** The settings of an evaluation of a run's checkpoint. */
 export interface RequestedEvaluation {
   readonly run: RunDirectory;
   readonly recipe: Recipe;
