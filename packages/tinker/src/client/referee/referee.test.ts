@@ -179,7 +179,7 @@ weights-scale
   });
 
   it.each([
-    [['ftp://x'], /ftp:\/\/x: expected the URL of a server/],
+    [['ftp://x'], /^error: the server's address: expected the URL of a server/],
     [['http://127.0.0.1:9', '--case', 'none'], /--case: there is no case 'none'; the cases are forward, /],
     [['http://127.0.0.1:9', '--tolerance', '0'], /--tolerance: expected a number above 0, got 0/],
     [['http://127.0.0.1:9', '--profile', 'vllm'], /Allowed choices are auto, hosted/],
