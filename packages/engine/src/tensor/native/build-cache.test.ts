@@ -1,33 +1,19 @@
-import type * as fs from 'node:fs/promises';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { writableBuilds } from './build-cache.js';
 
-let noexec: (path: string) => boolean = () => false;
-vi.mock('node:fs/promises', async (load) => {
-  const real = await load<typeof fs>();
-  const access: typeof fs.access = async (path, mode) => {
-    if (mode === real.constants.X_OK && noexec(String(path))) throw new Error('EACCES: permission denied');
-    return real.access(path, mode);
-  };
-  return { ...real, access };
-});
-
 describe('builds of kernels', () => {
   let root: string;
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'drmas-builds-'));
   });
-  afterEach(() => {
-    vi.unstubAllEnvs();
-    noexec = () => false;
-  });
+  afterEach(() => vi.unstubAllEnvs());
   afterAll(() => rm(root, { recursive: true }));
-  const builds = () => {
+  const builds = (canRun?: (program: string) => Promise<void>) => {
     vi.stubEnv('TMPDIR', join(root, 'temporary'));
-    return writableBuilds({ DRMAS_CACHE: join(root, 'cache') });
+    return writableBuilds({ DRMAS_CACHE: join(root, 'cache') }, canRun);
   };
 
   it('go into the cache, and leave nothing of the trial there', async () => {
@@ -36,9 +22,14 @@ describe('builds of kernels', () => {
   });
 
   it.skipIf(process.platform === 'win32')('go elsewhere if no program runs in the cache', async () => {
-    noexec = (path) => path.startsWith(join(root, 'cache'));
-    expect(await builds()).toMatch(/temporary.drmas-\d+.native$/);
-    noexec = () => true;
-    await expect(builds()).rejects.toThrow(/^neither .*cache.* nor .*temporary.* can hold programs \(.*noexec\)$/);
+    const refused = async (program: string) => {
+      throw new Error(`EACCES: permission denied, access '${program}'`);
+    };
+    const outside = (program: string) =>
+      program.startsWith(join(root, 'cache')) ? refused(program) : Promise.resolve();
+    expect(await builds(outside)).toMatch(/temporary.drmas-\d+.native$/);
+    await expect(builds(refused)).rejects.toThrow(
+      /^neither .*cache.* nor .*temporary.* can hold programs \(.*noexec\)$/,
+    );
   });
 });
