@@ -450,15 +450,18 @@ describe('a call', () => {
     ['OpenInference', { metadata: JSON.stringify(node) }],
   ])('is of the node of LangGraph in the metadata of %s, unless a span names an agent', async (_, metadata) => {
     const contents = { 'gen_ai.input.messages': json([question]), 'gen_ai.output.messages': json([answer]) };
-    const attributes = { 'gen_ai.operation.name': 'chat', ...contents, ...metadata };
-    const row = { traceId: 't', spanId: 's', name: 'chat', attributes };
+    const attributes = { 'gen_ai.operation.name': 'chat', ...contents };
+    const row = { traceId: 't', spanId: 's', name: 'chat', attributes: { ...attributes, ...metadata } };
     const around = { traceId: 't', spanId: 'r', name: 'run', attributes: { 'gen_ai.agent.name': 'clerk' } };
     const file = join(root, 'node.json');
     const agentsOf = async (...rows: object[]) => {
       await writeFile(file, JSON.stringify(rows));
-      return Object.keys((await importTraces(file)).agents);
+      return Object.keys((await importTraces(file, { agent: 'nobody' })).agents);
     };
     expect(await agentsOf(row)).toEqual(['buyer']);
+    const plain = { langgraph_node: 'call_model', langgraph_checkpoint_ns: 'call_model:1' };
+    const ofGraphsOwn = { ...attributes, ...prefixed('langsmith.metadata.', plain) };
+    expect(await agentsOf({ ...row, attributes: ofGraphsOwn })).toEqual(['nobody']);
     expect(await agentsOf(around, { ...row, parentSpanId: 'r' })).toEqual(['clerk']);
   });
 

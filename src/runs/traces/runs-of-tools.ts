@@ -54,7 +54,7 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
 }
 
 /** Names that LangGraph's own agents give to the node that calls the model. */
-const OF_MODEL = /^(?:agent|model|call_model)$/;
+export const OF_MODEL = /^(?:agent|model|call_model)$/;
 
 /** The agent that LangChain and LangGraph name in the metadata of a call. */
 export const graphAgent = (metadata: JsonFields): string | undefined =>
