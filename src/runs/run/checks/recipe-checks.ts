@@ -55,7 +55,7 @@ export function checkRecipe(
   if (warmStart !== undefined && assignment.models.length > 0)
     requireAll(warmStartChecks(warmStart, recipe, assignment, placeOf));
   requireAll(sliceChecks(evaluation, tasks));
-  requireAll(curriculumChecks(recipe, tasks));
+  if (purpose === 'training') requireAll(curriculumChecks(recipe, tasks));
   requireAll(rolloutChecks(recipe));
   const priced = Object.keys(pricesOf(recipe)).length > 0;
   requireAll(stopChecks(training, evaluation, { priced, staleness: stalenessOf(recipe.rollout) }));
