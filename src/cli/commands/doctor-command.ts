@@ -179,7 +179,7 @@ function rows(diagnosis: Diagnosis, environment: NodeJS.ProcessEnv): string[][] 
 const modelLine = ({ name, program, bytes, problem }: Diagnosis['models'][number]) =>
   `${name} (${program}, ${byteText(bytes)})${problem === null ? '' : `: not read, ${problem}`}`;
 
-/** The lines of `drmas doctor` about PyTorch: the cards that `--device cuda` finds, or the reasons why it finds none. */
+/** The lines of `drmas doctor` about PyTorch: the cards that `--device cuda` finds, or the reason why it finds none. */
 export function torchLines(python: PythonReport | null, environment: NodeJS.ProcessEnv): readonly string[] {
   const ofPython = pythonProblem(python ?? undefined, environment);
   if (python === null || python.torch === null) return [`none: ${ofPython}`];
