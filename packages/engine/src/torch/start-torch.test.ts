@@ -3,7 +3,7 @@ import { fakePython, torchReport } from '../../../../test/support/fake-python.js
 import type { TorchDevice } from '../host.js';
 import { startTorch, type TorchOptions } from './start-torch.js';
 
-/** Files that nobody may read. */
+/** Files that throw when they are read. */
 const files = new Proxy({} as TorchOptions['files'], {
   get(_, name) {
     throw new Error(`${String(name)} was called`);
