@@ -12,8 +12,8 @@ import { kindOfType, readAgentProfile } from '@drmas/engine/model';
 import { startEngine } from '@drmas/engine/node';
 import { commitsOf, warmStartOf } from '../../method/checkpoints.js';
 
-import { agentModelPath, missingRun, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
-import { agentsOfRun, checkpointOf, whileHeld } from '../../runs/index.js';
+import { agentModelPath, type Checkpoint, missingRun, RECIPE, RunDirectory, runsBeside } from '../../method/store.js';
+import { agentsOfRun, whileHeld } from '../../runs/index.js';
 import { bytesOf, type FreshPolicy, storedWeights, weightsBefore } from './stored-weights.js';
 
 export interface AgentModelsRequest {
@@ -77,10 +77,10 @@ export async function openAgentModels(request: AgentModelsRequest, host: Host): 
   const { from, checkpoint } = request;
   if (!(await host.files.exists(join(from, RECIPE))))
     return openPlaces(await placesOfModel(request, host), request, host);
-  return whileHeld(await RunDirectory.open(from), checkpoint, 'answer from', async ({ directory }) => {
-    const held = { ...request, checkpoint: basename(directory) };
-    return openPlaces(await placesOfRun(held, host), request, host);
-  });
+  const run = await RunDirectory.open(from);
+  return whileHeld(run, checkpoint, 'answer from', async (held) =>
+    openPlaces(await placesOfRun(run, held, request, host), request, host),
+  );
 }
 
 async function openPlaces(
@@ -203,12 +203,12 @@ export function wantedAgents(run: RunDirectory, agent: string | undefined): Trai
 }
 
 async function placesOfRun(
+  run: RunDirectory,
+  checkpoint: Checkpoint,
   { from, agent, acceptChanges, ...request }: AgentModelsRequest,
   { files, signal, notify }: Host,
 ): Promise<AgentPlaces> {
-  const run = await RunDirectory.open(from);
   const { policies, warmStart, seed } = run.record.resolved;
-  const checkpoint = await checkpointOf(run, request.checkpoint, 'answer from');
   const { directory } = checkpoint;
   const wanted = wantedAgents(run, agent);
   const folders = wanted.map(({ policy }) => `${policy}/`);

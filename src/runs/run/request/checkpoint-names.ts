@@ -63,15 +63,9 @@ async function bestCheckpoint(run: RunDirectory): Promise<Checkpoint> {
  * Finds a checkpoint as `checkpointOf` does, and compares its weights with their digests.
  * @throws RunError when there is none; CheckpointError when it is damaged
  */
-export async function wholeCheckpoint(
-  run: RunDirectory,
-  name: string | undefined,
-  to: string,
-  notify?: (message: string) => void,
-): Promise<Checkpoint> {
+export async function wholeCheckpoint(run: RunDirectory, name: string | undefined, to: string): Promise<Checkpoint> {
   const checkpoint = await checkpointOf(run, name, to);
-  const unchecked = await run.requireWhole(checkpoint, isNoOptimizer);
-  if (unchecked !== undefined) notify?.(unchecked);
+  await run.requireWhole(checkpoint, isNoOptimizer);
   return checkpoint;
 }
 

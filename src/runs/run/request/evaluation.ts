@@ -1,11 +1,12 @@
 /** The request for an evaluation: of a run's checkpoint, or of a recipe before any training. */
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
+import { isNoOptimizer } from '@drmas/engine/disk';
 import { isObject, RecipeError, RunError, suggestion } from '@drmas/engine/errors';
 import { nodeFiles } from '@drmas/engine/platform';
 import { assignmentOf, type Recipe, type RecipeDefinition } from '../../../method/recipe.js';
 import { isRecipeFile, shippedRecipes } from '../../../method/recipe-files.js';
 import { type Checkpoint, RECIPE, RunDirectory } from '../../../method/store.js';
-import { whileHeld, wholeCheckpoint } from './checkpoint-names.js';
+import { whileHeld } from './checkpoint-names.js';
 import { requestRecipe } from './new-run.js';
 import { recipeOfRun } from './recipe-of-run.js';
 
@@ -53,8 +54,9 @@ export async function requestEvaluation<Result>(
   const run = await RunDirectory.open(path);
   const { recipe } = await recipeOfRun(run, given, { more: evaluationOverrides(request), acceptChanges });
   requirePolicies(run, assignmentOf(recipe).trained);
-  return whileHeld(run, from, 'evaluate', async ({ directory }) => {
-    const checkpoint = await wholeCheckpoint(run, basename(directory), 'evaluate', notify);
+  return whileHeld(run, from, 'evaluate', async (checkpoint) => {
+    const unchecked = await run.requireWhole(checkpoint, isNoOptimizer);
+    if (unchecked !== undefined) notify?.(unchecked);
     return evaluate({ run, recipe, checkpoint });
   });
 }
