@@ -26,7 +26,10 @@ export const MOST_MEMORY = 1.5e9;
 export async function complaintAbout(target: Target, input: Buffer): Promise<string | undefined> {
   let complaint: string | undefined;
   const run = async () => target.run(input);
-  const seconds = await processorSeconds(() => run().catch(complain));
+  const reading = () => processorSeconds(() => run().catch(complain));
+  let seconds = await reading();
+  // The first time may hold the collection of what other tests left in this process.
+  if (seconds > MOST_SECONDS) seconds = Math.min(seconds, await reading());
   function complain(error: unknown): void {
     if (!(error instanceof Error)) complaint = `threw ${String(error)}, which is no error`;
     else if (!(error instanceof DrmasError) && target.allows?.(error) !== true)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { RecipeError } from '../errors.js';
-import { faultsText, parseAt, shown, suggestion } from './explain.js';
+import { faultsText, issuesText, parseAt, shown, suggestion } from './explain.js';
 
 const schema = z.strictObject({
   steps: z.int().min(0).default(5),
@@ -139,5 +139,19 @@ describe('shown', () => {
     const long = shown('x'.repeat(100));
     expect(long).toHaveLength(60);
     expect(long.endsWith('...')).toBe(true);
+  });
+});
+
+describe('a list of many wrong values', () => {
+  const many = Array.from({ length: 20_000 }, () => 'x');
+  const numbers = z.strictObject({ list: z.array(z.number()) });
+
+  it('is told by its first faults and their number', () => {
+    const { message } = errorOf({ list: many });
+    expect(message.split('\n')).toHaveLength(51);
+    expect(message).toMatch(/^list\.0: expected a number, got "x"\n {2}list\.1: .*\n {2}and 19950 more$/s);
+    expect(faultsText(numbers, { list: many })).toMatch(/; list\.49: [^;]*; and 19950 more$/);
+    expect(faultsText(numbers, { list: many }, 1)).toBe('list.0: expected a number, got "x"; and 19999 more');
+    expect(issuesText(many.map((message, i) => ({ path: [i], message })))).toMatch(/; 49: x; and 19950 more$/);
   });
 });

@@ -7,9 +7,14 @@ import { isObject } from './objects.js';
 
 type Path = readonly PropertyKey[];
 
-/** The issues on one line, each with its dotted path. */
-export function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`)).join('; ');
+/** Faults that a message names at most: a list of a thousand wrong numbers is one mistake. */
+const MOST_FAULTS = 50;
+
+/** The first issues on one line, each with its dotted path. `of` is how many there are. */
+export function issuesText(issues: readonly Issue[], of = issues.length): string {
+  const named = issues.slice(0, MOST_FAULTS);
+  const texts = named.map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`));
+  return [...texts, ...(of > named.length ? [`and ${of - named.length} more`] : [])].join('; ');
 }
 
 /** The end of an error message about a misspelt name: the nearest valid name, and all valid names if they are few. */
@@ -57,36 +62,35 @@ function writtenValue(value: unknown): string {
 export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at: Path = []): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw faultsError(
-    result.error.issues.map((issue) => explain(issue, schema, value)),
-    at,
-  );
+  throw explained(result.error.issues, schema, value, at);
+}
+
+function explained(issues: readonly z.core.$ZodIssue[], schema: z.ZodType, value: unknown, at: Path): RecipeError {
+  const named = issues.slice(0, MOST_FAULTS).map((issue) => explain(issue, schema, value));
+  return faultsError(named, at, issues.length - named.length);
 }
 
 /** The first faults of a value on one line, in the words of `parseAt`. Undefined if it fits. */
-export function faultsText(schema: z.ZodType, value: unknown, most = Number.POSITIVE_INFINITY): string | undefined {
+export function faultsText(schema: z.ZodType, value: unknown, most = MOST_FAULTS): string | undefined {
   const issues = schema.safeParse(value).error?.issues;
   if (issues === undefined) return undefined;
   if (value === undefined) return 'expected an object, got nothing';
-  const named = issuesText(issues.slice(0, most).map((issue) => explain(issue, schema, value)));
-  return issues.length > most ? `${named}; and ${issues.length - most} more` : named;
+  const named = issues.slice(0, most).map((issue) => explain(issue, schema, value));
+  return issuesText(named, issues.length);
 }
 
 /** Requires that a schema has all keys of `value`; other faults do not count. @throws RecipeError as `parseAt` does */
 export function requireKnownKeys(schema: z.ZodType, value: unknown): void {
   const unknown = schema.safeParse(value).error?.issues.filter(({ code }) => code === 'unrecognized_keys') ?? [];
-  if (unknown.length > 0)
-    throw faultsError(
-      unknown.map((issue) => explain(issue, schema, value)),
-      [],
-    );
+  if (unknown.length > 0) throw explained(unknown, schema, value, []);
 }
 
 /** One error for all faults of a value: the first with its path in front, the others a line each. */
-export function faultsError([first, ...others]: readonly Explanation[], at: Path): RecipeError {
+export function faultsError([first, ...others]: readonly Explanation[], at: Path, unnamed = 0): RecipeError {
   if (first === undefined) return new RecipeError('is not valid', dotted(at));
   const rest = others.map(({ path, message }) => `\n  ${dotted([...at, ...path])}: ${message}`).join('');
-  return new RecipeError(first.message + rest, dotted([...at, ...first.path]));
+  const more = unnamed === 0 ? '' : `\n  and ${unnamed} more`;
+  return new RecipeError(first.message + rest + more, dotted([...at, ...first.path]));
 }
 
 const dotted = (path: Path) => path.map(String).join('.');
