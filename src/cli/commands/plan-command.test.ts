@@ -1,8 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { chatServer, json, say } from '../../../test/support/chat-server.js';
 import { drmas, plainRecipe } from '../../../test/support/command-line.js';
+import { fakePython, torchReport } from '../../../test/support/fake-python.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 
 describe('plan --play', () => {
@@ -178,6 +179,25 @@ describe('plan --play', () => {
       code: 130,
       out: '',
       err: 'interrupted; the command stored nothing, start it again\n',
+    });
+  });
+});
+
+describe('plan --device cuda', () => {
+  const file = join(temporaryRoot(), 'small.ts');
+  beforeAll(() => writeFile(file, plainRecipe));
+  afterEach(() => void vi.unstubAllEnvs());
+
+  it.each([
+    [23e9, 0, true, 'so the run fits'],
+    [1e6, 1, false, 'so the run does not fit'],
+  ])('has an exit code for a card with %d bytes free', async (free, exit, fits, note) => {
+    vi.stubEnv('DRMAS_PYTHON', await fakePython({ ...torchReport, cards: [{ ...torchReport.cards[0], free }] }));
+    const plan = await drmas(['plan', file, '--device', 'cuda', '--json']);
+    expect({ code: plan.code, err: plan.err }).toEqual({ code: exit, err: '' });
+    expect(JSON.parse(plan.out)).toMatchObject({
+      fits,
+      notes: expect.arrayContaining([expect.stringContaining(note)]),
     });
   });
 });

@@ -53,7 +53,7 @@ export const plan = defineCommand({
   name: 'plan',
   description: 'forecast tokens, memory and time of a run, and check whether it can learn',
   details:
-    "counts the run's episodes, tokens and memory without a model. With `--play` the models play 32 tasks without training: success, groups with a learning signal, invalid outputs, each estimator's inflation, three episodes in full, the time of the run, and a warning if reinforcement will not help",
+    "counts the run's episodes, tokens and memory without a model. With `--play` the models play 32 tasks without training: success, groups with a learning signal, invalid outputs, each estimator's inflation, three episodes in full, the time of the run, and a warning if reinforcement will not help. The exit code is 1 if the run does not fit the memory of the card that it would use",
   arguments: [recipeArgument],
   flags,
   examples: [
@@ -85,7 +85,7 @@ async function showPlan(
     const { rehearsal: _, ...counted } = forecast;
     const lines = typed.json === true ? [jsonText({ type: 'plan', ...counted })] : planLines(forecast, width);
     for (const line of lines) stdout.write(`${line}\n`);
-    return 0;
+    return counted.fits === false ? 1 : 0;
   } catch (error) {
     if (!signal.aborted) throw error;
     return interruptedForGood(context);

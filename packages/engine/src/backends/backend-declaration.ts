@@ -67,6 +67,8 @@ export interface MemoryPlan {
   readonly total?: { readonly bases: number; readonly cache: number; readonly total: number };
   /** Sentences about the device that holds the memory, if it is not this process. */
   readonly notes?: readonly string[];
+  /** False if the device that is here cannot hold the run, by this forecast. */
+  readonly fits?: boolean;
 }
 
 /** The forecast of a run: sizes and memory. `Spec` is the backend as a recipe describes it. */

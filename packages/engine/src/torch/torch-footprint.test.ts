@@ -62,17 +62,20 @@ describe('the memory of the engine on PyTorch', () => {
 
   afterEach(() => void vi.unstubAllEnvs());
 
-  it.each<[string, object, RegExp]>([
-    ['fits', {}, /has 23\.0 GB free, so the run fits$/],
+  it.each<[string, object, RegExp, boolean?]>([
+    ['fits', {}, /has 23\.0 GB free, so the run fits$/, true],
+    ['a card that others use', { cards: [{ ...torchReport.cards[0], free: 5e8 }] }, /so the run does not fit$/, false],
     ['an old PyTorch', { torch: '2.7.1' }, /cannot start here: .*needs PyTorch 2\.8 or later/],
     ['an old Python', { version: '3.9.18' }, /cannot start here: .*needs Python 3\.10 or later/],
     ['no PyTorch', { torch: null, cards: [] }, /cannot start here: .* has no PyTorch: uv pip install/],
     ['no CUDA', { cuda: null, cards: [] }, /cannot start here: .*is a build without CUDA/],
     ['a card that fails', { cards: [{ ...torchReport.cards[0], error: 'busy' }] }, /cannot compute on Card: busy/],
-  ])('is compared with the card that `train` would use: %s', async (_, changes, note) => {
+  ])('is compared with the card that `train` would use: %s', async (_, changes, note, fits) => {
     vi.stubEnv('DRMAS_PYTHON', await fakePython({ ...torchReport, ...changes }));
     const run = { device: 'cuda', recompute: false, longest: 64 } as const;
     const policy = { name: 'solver', config: smollm2, ...rank16, versions: 1 };
-    expect((await torchMemoryPlan(run, [policy])).notes).toEqual([expect.stringMatching(note)]);
+    const plan = await torchMemoryPlan(run, [policy]);
+    expect(plan.notes).toEqual([expect.stringMatching(note)]);
+    expect(plan.fits).toBe(fits);
   });
 });

@@ -36,7 +36,7 @@ interface TorchRun {
 export async function torchMemoryPlan(run: TorchRun, planned: readonly PlannedPolicy[]): Promise<MemoryPlan> {
   const memory = torchMemory(run, planned);
   if (!run.device.startsWith('cuda') || memory.total === undefined) return memory;
-  return { ...memory, notes: [await cardNote(run.device, memory.total)] };
+  return { ...memory, ...(await besideCard(run.device, memory.total)) };
 }
 
 /** @param mostRows The rows of a micro-batch, by default those that the worker gets */
@@ -98,19 +98,24 @@ function layerBytes(config: DecoderConfig, adapter: AdapterSettings | undefined,
   return bytes * narrow + FLOAT * (2 + heads); // the inverse norms, and attention's sums of exponentials
 }
 
-async function cardNote(device: TorchDevice, { total, cache }: NonNullable<MemoryPlan['total']>): Promise<string> {
+/** The forecast beside the card that is here. */
+async function besideCard(
+  device: TorchDevice,
+  { total, cache }: NonNullable<MemoryPlan['total']>,
+): Promise<Pick<MemoryPlan, 'notes' | 'fits'>> {
   const found = await lookForTorch();
   const problem = pythonProblem(found) ?? (found && deviceProblem(found, device));
   const card = found?.cards[Number(device.split(':')[1] ?? 0)];
   if (problem !== undefined || card === undefined)
-    return `memory is that of a card; the run cannot start here: ${problem}`;
+    return { notes: [`memory is that of a card; the run cannot start here: ${problem}`] };
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   const least = total - cache * (1 - FEWEST_SLOTS / SIZES.card.slots);
-  const fits =
+  const verdict =
     total <= card.free
       ? 'so the run fits'
       : least <= card.free
         ? 'so the run fits with fewer requests at once'
         : 'so the run does not fit';
-  return `memory is that of a card: ${device}, ${card.name}, has ${gigabytes(card.free)} free, ${fits}`;
+  const note = `memory is that of a card: ${device}, ${card.name}, has ${gigabytes(card.free)} free, ${verdict}`;
+  return { notes: [note], fits: least <= card.free };
 }

@@ -76,6 +76,8 @@ export interface RunPlan {
   /** The same by device, if policies are placed on several. */
   readonly memoryByDevice?: Readonly<Record<string, NonNullable<MemoryPlan['total']>>>;
   readonly memoryElsewhere?: string;
+  /** False if a device that is here lacks the memory; absent if no device was found to compare. */
+  readonly fits?: boolean;
   readonly notes: readonly string[];
   /** The notes that explain the rehearsal. They do not apply to counts of played episodes. */
   readonly rehearsal: readonly string[];
@@ -120,6 +122,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
   });
   const memory = totalMemory(plans);
   const memoryByDevice = memory === undefined ? {} : deviceMemory(held, plans);
+  const verdicts = plans.flatMap((plan) => plan?.fits ?? []);
   const rehearsal = rehearsalNotes(recipe, episodes);
   const heldOut = evaluatedTasks(tasks.test, recipe.evaluation.tasks);
   const budget = tokenBudget(recipe, heldOut, use, agentUse(recipe, evaluated));
@@ -139,6 +142,7 @@ export async function planRun(recipe: Recipe, loaded: Tasks): Promise<RunPlan> {
     ...(memory === undefined ? {} : { memory }),
     ...(Object.keys(memoryByDevice).length < 2 ? {} : { memoryByDevice }),
     ...(elsewhere.length === 0 ? {} : { memoryElsewhere: elsewhere.join('; ') }),
+    ...(verdicts.length === 0 ? {} : { fits: !verdicts.includes(false) }),
     notes: [
       ...taskWarnings(tasks),
       ...leakedTasks(recipe.tasks, tasks, recipe.evaluation.tasks),
