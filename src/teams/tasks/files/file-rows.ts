@@ -6,7 +6,6 @@ import { pipeline } from 'node:stream/promises';
 import { messageOf, TaskError } from '@drmas/engine/errors';
 import { type FileEntry, JsonSplitter } from '@drmas/engine/platform';
 import { CsvError, parse } from 'csv-parse';
-import { parquetRows } from './parquet-rows.js';
 
 export const FILE_FORMATS = ['json', 'csv', 'parquet'] as const;
 
@@ -41,10 +40,16 @@ export function fileRows(file: string, { format, delimiter, parse }: FileRowOpti
     case 'csv':
       return csvRows(file, delimiter ?? undefined);
     case 'parquet':
-      return parquetRows(file);
+      return parquetFileRows(file);
     case 'json':
       return jsonFileRows(file, parse);
   }
+}
+
+/** The reader's decompressors are WebAssembly, which other commands need not wait for. */
+async function* parquetFileRows(file: string): AsyncGenerator<FileEntry> {
+  const { parquetRows } = await import('./parquet-rows.js');
+  yield* parquetRows(file);
 }
 
 async function* jsonFileRows(file: string, parse?: FileRowOptions['parse']): AsyncGenerator<FileEntry> {
