@@ -96,6 +96,8 @@ describe('the tokens of thinking', () => {
     ['a thought that a limit cuts off', '<think>Hm', [1], true, 9],
     ['no thought', '5', [1], false, undefined],
     ['an empty thought', '<think></think>5', [1], false, undefined],
+    ['a thought between the marks of Magistral', '[THINK]é?[/THINK]5', [1], false, bytes],
+    ['the same with the mark of another', '[THINK]</think>[/THINK]5', [9], false, 23],
   ] as const)('are counted: %s', async (_, text, sizes, isCut, count) => {
     const { answer } = await answered(writing([...tokenizer.encode(text)], sizes, isCut), []);
     expect(answer.usage.reasoningTokens).toBe(count);

@@ -1,4 +1,4 @@
-import { callsIn, toolFormatNames, withoutThinking } from '@drmas/engine/tool-calls';
+import { callsIn, endsOfThinking, firstMark, toolFormatNames, withoutThinking } from '@drmas/engine/tool-calls';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { processorSeconds } from '../../../test/support/time-and-chance.js';
@@ -25,9 +25,8 @@ describe('a response while it is written', () => {
   });
 
   const mark = fc.constantFrom(
-    '<think>',
-    '</think>',
-    '<',
+    ...['<think>', '</think>', '[THINK]', '[/THINK]'],
+    ...['<', '['],
     '@',
     '@add()',
     '<tool_call>',
@@ -40,24 +39,28 @@ describe('a response while it is written', () => {
 
   it.each([undefined, ...toolFormatNames])('is given as far as it will be the answer (calls: %s)', (format) => {
     fc.assert(
-      fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
+      fc.property(fc.array(part, { maxLength: 12 }), fc.boolean(), (parts, isOpen) => {
         const text = parts.join('');
-        const stream = new ContentStream(false, format);
+        const stream = new ContentStream(isOpen, format);
         const given = streamed(stream, parts);
-        const { rest, reasoning = '' } = withoutThinking(text, false);
+        const { rest, reasoning = '' } = withoutThinking(text, isOpen);
         expect(rest.startsWith(given.text)).toBe(true);
         expect(reasoning.startsWith(given.reasoning)).toBe(true);
-        if (text.includes('</think>')) expect(given.reasoning).toBe(reasoning);
+        if (firstMark(text, endsOfThinking(text)) !== undefined) expect(given.reasoning).toBe(reasoning);
         expect(stream.given).toBe(given.text);
-        if (format === undefined && !'<think>'.startsWith(text.trimStart())) expect(given.text).toBe(rest.trimEnd());
+        const mayBegin = ['<think>', '[THINK]'].some((begin) => begin.startsWith(text.trimStart()));
+        if (format === undefined && !mayBegin) expect(given.text).toBe(rest.trimEnd());
         const read = format && callsIn(rest, format, tools);
         if (read !== undefined) expect(read.content.trimStart().startsWith(given.text.trimStart())).toBe(true);
       }),
     );
   });
 
-  it('is split into the same parts for all cuts', () => {
-    const text = '<think>\n1 + 1\n</think>\n\nIt is 2.\n@add()';
+  it.each([
+    ['<think>', '</think>'],
+    ['[THINK]', '[/THINK]'],
+  ])('is split into the same parts for all cuts: %s', (begin, end) => {
+    const text = `${begin}\n1 + 1\n${end}\n\nIt is 2.\n@add()`;
     for (let size = 1; size <= text.length; size++) {
       const parts = text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
       const { text: answer, reasoning } = streamed(new ContentStream(false, 'plain'), parts);

@@ -1,4 +1,4 @@
-import { THINK, THOUGHT, type ToolFormatName, toolFormat } from '@drmas/engine/tool-calls';
+import { endsOfThinking, firstMark, THINKING, type ToolFormatName, toolFormat } from '@drmas/engine/tool-calls';
 
 /** A piece of a response: of the model's reasoning, or of its answer. */
 export interface ContentPiece {
@@ -13,9 +13,12 @@ export interface ContentPiece {
  */
 export class ContentStream {
   readonly #sign: string | undefined;
-  #state: 'start' | 'thinking' | 'thought' | 'answer' | 'held';
+  readonly #isOpen: boolean;
+  #state: 'start' | 'thinking' | 'thought' | 'answer' | 'held' = 'start';
   /** Text whose kind is not known yet. */
   #waiting = '';
+  /** The marks of which one ends the thinking. */
+  #ends = endsOfThinking('');
   #given = '';
   #hasThought = false;
 
@@ -24,7 +27,7 @@ export class ContentStream {
    * @param calls The format of the calls that may come
    */
   constructor(thinking: boolean, calls?: ToolFormatName) {
-    this.#state = thinking ? 'thinking' : 'start';
+    this.#isOpen = thinking;
     this.#sign = calls === undefined ? undefined : signOf(calls);
   }
 
@@ -48,21 +51,25 @@ export class ContentStream {
 
   #begin(): void {
     const text = this.#waiting.trimStart();
-    if (text.startsWith(THINK)) {
-      this.#state = 'thinking';
-      this.#waiting = text.slice(THINK.length);
-    } else if (!THINK.startsWith(text)) this.#state = 'answer';
+    const marks = THINKING.map(([begin]) => begin);
+    const mark = marks.find((begin) => text.startsWith(begin));
+    if (mark === undefined && marks.some((begin) => begin.startsWith(text))) return;
+    this.#state = mark !== undefined || this.#isOpen ? 'thinking' : 'answer';
+    if (mark === undefined) return;
+    this.#ends = endsOfThinking(mark);
+    this.#waiting = text.slice(mark.length);
   }
 
   /** White space at the end waits, as more reasoning may follow it. */
   #think(): ContentPiece[] {
     if (!this.#hasThought) this.#waiting = this.#waiting.trimStart();
-    const end = this.#waiting.indexOf(THOUGHT);
-    const certain = end < 0 ? this.#waiting.length - overlap(this.#waiting, THOUGHT) : end;
-    const rest = this.#waiting.slice(end + THOUGHT.length);
+    const end = firstMark(this.#waiting, this.#ends);
+    const begun = Math.max(...this.#ends.map((mark) => overlap(this.#waiting, mark)));
+    const certain = end?.at ?? this.#waiting.length - begun;
+    const rest = this.#waiting.slice(end?.behind);
     const piece = this.#take('reasoning', this.#waiting.slice(0, certain).trimEnd().length);
     this.#hasThought ||= piece.text !== '';
-    if (end < 0) return [piece];
+    if (end === undefined) return [piece];
     this.#waiting = rest;
     this.#state = 'thought';
     return [piece];

@@ -3,11 +3,12 @@ import { ArgumentError, fitsJsonSchema, given, isObject } from '@drmas/engine/er
 import { argumentsText, type JsonSchema, type Tool, type ToolChoice, type Turn } from '@drmas/engine/nouns';
 import {
   callsIn,
+  endsOfThinking,
+  firstMark,
   isCallOf,
   opensThinking,
   type TextWithCalls,
-  THINK,
-  THOUGHT,
+  THINKING,
   type ToolFormatName,
   withoutThinking,
 } from '@drmas/engine/tool-calls';
@@ -65,7 +66,8 @@ export function readAnswer(
   const { responseSchema: schema } = question;
   const unfit = read === undefined || (schema !== undefined && !fitsJsonSchema(content, schema));
   // Parsers know thinking by its tags.
-  const written = opened && !text.includes(THOUGHT) ? THINK + text : text;
+  const isOpen = opened && firstMark(text, endsOfThinking(text)) === undefined;
+  const written = isOpen ? THINKING[0][0] + text : text;
   const { value, penalised, thrown }: Parsed = unfit || calls.length > 0 ? none : parsed(speaker, written);
   const valid = calls.length > 0 || (value !== undefined && !penalised);
   const answered = {

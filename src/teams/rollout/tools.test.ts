@@ -103,11 +103,12 @@ describe('an agent with tools', () => {
     const { reply: thoughtful, turn } = await reply('<think>\nadd them\n</think>\n\n@add(1, 2)');
     expect(thoughtful).toMatchObject({ reasoning: 'add them', content: '', toolCalls: [{ name: 'add' }] });
     expect(turn).toMatchObject({ reasoning: 'add them', content: '' });
-    expect((await reply('<think>and so on')).reply).toMatchObject({
-      reasoning: 'and so on',
-      content: '',
-      valid: false,
-    });
+    for (const begin of ['<think>', '[THINK]'])
+      expect((await reply(`${begin}and so on`)).reply).toMatchObject({
+        reasoning: 'and so on',
+        content: '',
+        valid: false,
+      });
   });
 
   it('keeps apart what it thinks if its template opens the thinking, also when it is cut off', async () => {

@@ -17,7 +17,7 @@ export type Reply<Value = unknown> = {
   readonly text: string;
   /** The text without tool calls and without the model's reasoning. */
   readonly content: string;
-  /** The model's reasoning before its answer, if any: the text between `<think>` and `</think>`. */
+  /** The model's reasoning before its answer, if any: the text between `<think>` and `</think>`, or Magistral's. */
   readonly reasoning?: string;
   /** The tool calls; empty if the agent was offered no tools or the turn is invalid. */
   readonly toolCalls: readonly ToolCall[];

@@ -1,6 +1,8 @@
 import type { Tokenizer } from '../../nouns.js';
-import { THOUGHT } from '../tool-formats/thinking.js';
+import { endsOfThinking, firstMark, THINKING } from '../tool-formats/thinking.js';
 import { TextStream } from './text-stream.js';
+
+const LONGEST = Math.max(...THINKING.map(([, end]) => end.length));
 
 /** The number of tokens of a response up to the end of its thinking: all of them if the thinking does not end. */
 export function thoughtTokens(
@@ -10,9 +12,9 @@ export function thoughtTokens(
   const stream = new TextStream(tokenizer);
   let text = '';
   const last = response.findIndex((token) => {
-    const from = Math.max(0, text.length - THOUGHT.length);
+    const from = Math.max(0, text.length - LONGEST);
     text += stream.push([token]);
-    return text.includes(THOUGHT, from);
+    return firstMark(text.slice(from), endsOfThinking(text)) !== undefined;
   });
   return last < 0 ? response.length : last + 1;
 }

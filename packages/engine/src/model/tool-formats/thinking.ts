@@ -1,6 +1,24 @@
 import type { Tokenizer } from '../../nouns.js';
 
-export const [THINK, THOUGHT] = ['<think>', '</think>'] as const;
+/** The marks around thinking: of most models; of Magistral and of Ministral's models that reason. */
+export const THINKING = [
+  ['<think>', '</think>'],
+  ['[THINK]', '[/THINK]'],
+] as const;
+const [BEGINNINGS, ENDS] = [THINKING.map(([begin]) => begin), THINKING.map(([, end]) => end)];
+
+/** The marks of which one ends the thinking of a text: its own if the text begins with one, else any. */
+export function endsOfThinking(text: string): readonly string[] {
+  const own = THINKING.find(([begin]) => text.trimStart().startsWith(begin));
+  return own === undefined ? ENDS : [own[1]];
+}
+
+/** The place of the first of these marks in a text, and the place behind it. */
+export function firstMark(text: string, marks: readonly string[]) {
+  const found = marks.map((mark) => ({ at: text.indexOf(mark), mark })).filter(({ at }) => at >= 0);
+  const [first] = found.sort((one, other) => one.at - other.at);
+  return first && { at: first.at, behind: first.at + first.mark.length };
+}
 
 export interface ThoughtOut {
   readonly reasoning?: string;
@@ -18,11 +36,10 @@ export function thinkingBegun(
   prompt: readonly number[],
   end = prompt.length,
 ): number {
-  const begins = (count: number) =>
-    tokenizer
-      .decode(prompt.slice(Math.max(0, end - count), end))
-      .trimEnd()
-      .endsWith(THINK);
+  const begins = (count: number) => {
+    const text = tokenizer.decode(prompt.slice(Math.max(0, end - count), end)).trimEnd();
+    return BEGINNINGS.some((mark) => text.endsWith(mark));
+  };
   if (!begins(LAST_TOKENS)) return 0;
   let count = 1;
   while (!begins(count)) count++;
@@ -39,11 +56,12 @@ export const opensThinking = (...prompt: Parameters<typeof thinkingBegun>): bool
  *   beginning counts as thinking
  */
 export function withoutThinking(text: string, opened?: boolean): ThoughtOut {
-  const begins = text.trimStart().startsWith(THINK);
-  const end = begins || opened !== false ? text.indexOf(THOUGHT) : -1;
-  if (end < 0 && !begins && opened !== true) return { rest: text };
-  const thought = end < 0 ? text : text.slice(0, end);
-  const rest = end < 0 ? '' : text.slice(end + THOUGHT.length).trimStart();
-  const reasoning = (begins ? thought.trimStart().slice(THINK.length) : thought).trim();
+  const start = text.trimStart();
+  const begun = BEGINNINGS.find((mark) => start.startsWith(mark));
+  const end = begun !== undefined || opened !== false ? firstMark(text, endsOfThinking(text)) : undefined;
+  if (end === undefined && begun === undefined && opened !== true) return { rest: text };
+  const thought = end === undefined ? text : text.slice(0, end.at);
+  const rest = end === undefined ? '' : text.slice(end.behind).trimStart();
+  const reasoning = (begun === undefined ? thought : thought.trimStart().slice(begun.length)).trim();
   return { ...(reasoning === '' ? {} : { reasoning }), rest };
 }

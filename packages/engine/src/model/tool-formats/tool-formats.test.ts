@@ -247,6 +247,8 @@ describe('the format of a chat template', () => {
 });
 
 describe('what a model thought', () => {
+  const ofMagistral = (text: string) => text.replaceAll('<think>', '[THINK]').replaceAll('</think>', '[/THINK]');
+
   it.each([
     ['4', { rest: '4' }],
     ['<think>\na\n</think>\n\n4', { reasoning: 'a', rest: '4' }],
@@ -257,6 +259,14 @@ describe('what a model thought', () => {
     ['so <think>a', { rest: 'so <think>a' }],
   ])('is taken off %j', (text, parts) => {
     expect(withoutThinking(text)).toEqual(parts);
+    expect(withoutThinking(ofMagistral(text))).toEqual(JSON.parse(ofMagistral(JSON.stringify(parts))));
+  });
+
+  it.each([
+    ['<think>a[/THINK]b</think>c', { reasoning: 'a[/THINK]b', rest: 'c' }],
+    ['[THINK]a</think>b[/THINK]c', { reasoning: 'a</think>b', rest: 'c' }],
+  ])('ends with the mark of its own kind: %j', (text, parts) => {
+    for (const opened of [true, false, undefined]) expect(withoutThinking(text, opened)).toEqual(parts);
   });
 
   it.each([
