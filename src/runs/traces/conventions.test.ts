@@ -459,9 +459,11 @@ describe('a call', () => {
       return Object.keys((await importTraces(file, { agent: 'nobody' })).agents);
     };
     expect(await agentsOf(row)).toEqual(['buyer']);
-    const plain = { langgraph_node: 'call_model', langgraph_checkpoint_ns: 'call_model:1' };
-    const ofGraphsOwn = { ...attributes, ...prefixed('langsmith.metadata.', plain) };
-    expect(await agentsOf({ ...row, attributes: ofGraphsOwn })).toEqual(['nobody']);
+    for (const name of ['agent', 'model', 'model_request', 'call_model']) {
+      const plain = { langgraph_node: name, langgraph_checkpoint_ns: `${name}:1` };
+      const ofGraphsOwn = { ...attributes, ...prefixed('langsmith.metadata.', plain) };
+      expect(await agentsOf({ ...row, attributes: ofGraphsOwn })).toEqual(['nobody']);
+    }
     expect(await agentsOf(around, { ...row, parentSpanId: 'r' })).toEqual(['clerk']);
   });
 

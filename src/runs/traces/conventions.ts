@@ -3,7 +3,7 @@
  * OpenLLMetry, OpenInference, Langfuse, Braintrust, MLflow, Pydantic AI and Google's ADK. A span may follow several.
  */
 import { isObject, NumberText } from '@drmas/engine/errors';
-import { graphAgent, OF_MODEL } from './runs-of-tools.js';
+import { graphAgent } from './runs-of-tools.js';
 import {
   isEmpty,
   type JsonFields,
@@ -216,15 +216,14 @@ export function agentName({ attributes, name }: Attributed): string | undefined 
 /** Where exporters write the metadata of LangChain: LangSmith's, Langfuse's, OpenLLMetry's. OpenInference has JSON. */
 const METADATA = /^(?:langsmith\.metadata|langfuse\.observation\.metadata|traceloop\.association\.properties)\.(.+)/;
 
-/** The agent of a call of LangGraph, by the metadata of its span. A node of LangGraph's own agents tells no name. */
+/** The agent of a call of LangGraph, by the metadata of its span. */
 export function agentOfGraph({ attributes }: Attributed): string | undefined {
   const whole = jsonOf(attributes.metadata);
   const fields = Object.entries(attributes).flatMap(([name, value]) => {
     const [, field] = METADATA.exec(name) ?? [];
     return field === undefined ? [] : [[field, value] as const];
   });
-  const name = graphAgent({ ...(isObject(whole) ? whole : {}), ...Object.fromEntries(fields) });
-  return name !== undefined && OF_MODEL.test(name) ? undefined : name;
+  return graphAgent({ ...(isObject(whole) ? whole : {}), ...Object.fromEntries(fields) });
 }
 
 /** The numbers of tokens of a call. Langfuse and MLflow write them as JSON. */

@@ -95,11 +95,18 @@ describe('runs of LangSmith', () => {
     expect((await readTraces([row])).rows).toEqual(demonstrations);
   });
 
-  it('are of the node around the graph of an agent that LangGraph has made', async () => {
-    const metadata = { langgraph_node: 'agent', langgraph_checkpoint_ns: 'buyer:4f1c|agent:9b02' };
-    const { extra } = first;
-    const inGraph = { ...first, extra: { ...extra, metadata: { ...extra.metadata, ...metadata } } };
-    expect((await readTraces([around[0], inGraph])).rows).toEqual(demonstrations.slice(0, 1));
+  const ofModel = ['agent', 'model', 'model_request', 'call_model'];
+  it.each(
+    ofModel.flatMap((node) => [
+      ['buyer', 'buyer:4f1c|', node],
+      ['nobody', '', node],
+    ]),
+  )('are of %s, the node around an agent of LangGraph, at %s%s', async (agent, place, node) => {
+    const metadata = { ...first.extra.metadata, langgraph_node: node, langgraph_checkpoint_ns: `${place}${node}:9b02` };
+    const inGraph = { ...first, extra: { ...first.extra, metadata } };
+    const loop = { ...around[1], name: node };
+    const { rows } = await readTraces([around[0], loop, inGraph], { agent: 'nobody' });
+    expect(rows).toEqual([{ ...demonstrations[0], agent }]);
   });
 
   it('may have the bodies of an OpenAI client', async () => {

@@ -15,7 +15,9 @@ import {
 } from './span-fields.js';
 
 /** Names of runs that LangChain and LangGraph make by themselves. */
-const OF_FRAMEWORK = /^(?:Runnable|Channel|LangGraph|Chat|Prompt|__start__|_write|should_continue|call_model)/;
+const OF_FRAMEWORK = /^(?:Runnable|Channel|LangGraph|Chat|Prompt|__start__|_write|should_continue)/;
+/** Names that LangGraph's and LangChain's own agents give to the node that calls the model. They tell no agent. */
+const OF_MODEL = /^(?:agent|model|model_request|call_model)$/;
 
 /** A run of LangSmith. The runs below it may lie in it, as `child_runs`. */
 export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
@@ -33,7 +35,8 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
     isObject(part) ? part : {},
   );
   const name = text(value.name) ?? '';
-  const own = isCall || type === 'tool' || parent === undefined || OF_FRAMEWORK.test(name) ? undefined : name;
+  const isOwn = !(isCall || type === 'tool' || parent === undefined || OF_FRAMEWORK.test(name) || OF_MODEL.test(name));
+  const own = isOwn ? name : undefined;
   const agents = [graphAgent(metadata), own];
   const usage = usageOf(outputs);
   return {
@@ -53,9 +56,6 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
   };
 }
 
-/** Names that LangGraph's own agents give to the node that calls the model. */
-export const OF_MODEL = /^(?:agent|model|call_model)$/;
-
 /** The agent that LangChain and LangGraph name in the metadata of a call. */
 export const graphAgent = (metadata: JsonFields): string | undefined =>
   [metadata.lc_agent_name, metadata.agent_name, nodeOf(metadata)].map(text).find((each) => each !== undefined);
@@ -65,7 +65,7 @@ function nodeOf(metadata: JsonFields): unknown {
   const node = text(metadata.langgraph_node);
   const names = text(metadata.langgraph_checkpoint_ns)?.split('|') ?? [];
   const around = names.at(-2)?.split(':')[0];
-  return node !== undefined && OF_MODEL.test(node) ? (around ?? node) : node;
+  return node !== undefined && OF_MODEL.test(node) ? around : node;
 }
 
 /** The result of a call. LangSmith wraps a value that is no object. */
