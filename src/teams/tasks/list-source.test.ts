@@ -1,9 +1,13 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fieldText } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { temporaryRoot, tinyDefinition, tinyRecipe } from '../../../test/support/tiny-run.js';
+import { jsonl } from './files/file-source.js';
 import { listSource } from './list-source.js';
 
+const root = temporaryRoot();
 const schema = z.object({ question: z.string(), level: z.coerce.number().optional() });
 
 describe('a list of tasks', () => {
@@ -17,6 +21,24 @@ describe('a list of tasks', () => {
     ]);
     expect((await listSource(list, 'tasks').load('test')).at(1).data).toBe(list[1]);
   });
+
+  it.each([z.string(), z.number(), z.union([z.number(), z.string()])])(
+    'has the answers of a file: %#',
+    async (answer) => {
+      const shape = z.object({ question: z.string(), answer });
+      for (const given of [42, '42', 0.5, 1e-7, true, null]) {
+        const row = { question: '6*7', answer: given };
+        const path = join(root, 'rows.jsonl');
+        await writeFile(path, JSON.stringify(row));
+        const dataOf = (source: ReturnType<typeof jsonl<unknown>>) =>
+          source.load('train', shape).then(
+            (set) => set.at(0).data,
+            () => 'refused',
+          );
+        expect(await dataOf(listSource<unknown>([row], 'tasks'))).toEqual(await dataOf(jsonl<unknown>(path)));
+      }
+    },
+  );
 
   it.each<[string, readonly unknown[], string]>([
     ['an empty list', [], 'tasks.test: expected at least one task, the list is empty'],

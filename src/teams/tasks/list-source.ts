@@ -1,6 +1,6 @@
 import { issuesText, shown, TaskError } from '@drmas/engine/errors';
 import type { Task, TaskSource } from '@drmas/engine/nouns';
-import { distinctIds, fieldOf, idOf, metadataOf } from './files/row-fields.js';
+import { distinctIds, fieldOf, idOf, metadataOf, withTextAnswer } from './files/row-fields.js';
 
 /**
  * A list of tasks as a source. Each element is the data of a task; its field `id`, if it has one, is the task's id.
@@ -17,7 +17,10 @@ export function listSource<Data>(list: readonly Data[], name: string): TaskSourc
         const row = Object(given);
         const id = idsSeen(idOf(row, undefined), fieldOf(row, 'data_source'), where) ?? `${name}:${i + 1}`;
         const metadata = metadataOf(row, undefined);
-        const checked = schema?.safeParse(given) ?? { success: true, data: given };
+        const read = (data: unknown) => schema?.safeParse(data) ?? { success: true, data: given };
+        const whole = read(given);
+        // As in a file, a number is the text of an answer if the team reads texts alone.
+        const checked = whole.success || typeof row.answer !== 'number' ? whole : read(withTextAnswer(row));
         if (checked.success) return { id, data: checked.data, ...(metadata && { metadata }) };
         const faults = issuesText(checked.error.issues);
         throw new TaskError(`does not fit the team's task: ${faults}, got ${shown(given)}`, where);
