@@ -161,12 +161,13 @@ function headRows(report: ProbeReport, trains: boolean): LabelledRow[] {
 }
 
 function groupRows(groups: ProbeReport['groups'], trains: boolean): LabelledRow[] {
-  const { count, signal, mixed, allRight, allWrong, penaltiesOnly } = groups;
+  const { count, signal, mixed, allRight, allWrong, penaltiesOnly, dropped } = groups;
   if (count === 0) return [['groups', 'none is left: each episode failed']];
   const of = (some: number) => `${some} (${percent(some / count)})`;
   return [
     trains && ['groups', `${of(signal)} of ${count} have a learning signal`],
     [trains ? '' : 'groups', `${of(mixed)} mixed, ${of(allRight)} all right, ${of(allWrong)} all wrong`],
+    dropped > 0 && ['', `training.filter drops ${of(dropped)} whose episodes earn different rewards`],
     penaltiesOnly > 0 && ['', `in ${of(penaltiesOnly)} only penalties differ`],
   ];
 }

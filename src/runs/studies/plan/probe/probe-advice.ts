@@ -140,16 +140,27 @@ function outcomes(recipe: Recipe, { groups, success }: ProbeFindings): Advice[] 
 }
 
 function spread(recipe: Recipe, { groups, repeated, groupSize }: ProbeFindings): Advice[] {
-  const { count, mixed, allRight, allWrong, signal, penaltiesOnly } = groups;
-  const share = signal / count;
+  const { count, mixed, allRight, allWrong, signal, penaltiesOnly, dropped } = groups;
+  const { filter } = recipe.training;
+  // The filter by variance drops a share of the groups, whatever they are.
+  const share = signal / Math.max(1, filter?.type === 'variance' ? count - dropped : count);
   const advice: Advice[] = [];
   const uniform = allWrong / count >= NEARLY_ALL || allRight / count >= NEARLY_ALL;
   if (share < FEW && !uniform) {
     const none = share < HARDLY_ANY;
+    const kind = { code: none ? 'no-spread' : 'few-groups', weight: none ? 'stops' : 'hinders' } as const;
+    const says = `${percent(share, 0)} of the groups have a learning signal`;
+    if (filter?.type === 'equal-outcomes' && dropped > (count - signal) / 2)
+      return [
+        {
+          ...kind,
+          says: `${says}: training.filter drops ${percent(dropped / count, 0)}, whose episodes earn different rewards, but are equal in the number that it compares.`,
+          remedy: 'Another training.filter.score, or no filter.',
+        },
+      ];
     advice.push({
-      code: none ? 'no-spread' : 'few-groups',
-      weight: none ? 'stops' : 'hinders',
-      says: `${percent(share, 0)} of the groups have a learning signal: in the others the ${groupSize} episodes of a task earn the same (${percent(allRight / count, 0)} all right, ${percent(allWrong / count, 0)} all wrong).`,
+      ...kind,
+      says: `${says}: in the others the ${groupSize} episodes of a task earn the same (${percent(allRight / count, 0)} all right, ${percent(allWrong / count, 0)} all wrong).`,
       remedy: remedyForSameness(
         { agents: recipe.agents, warmStart: recipe.warmStart !== undefined },
         groupSize,

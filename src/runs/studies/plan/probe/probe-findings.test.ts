@@ -6,6 +6,7 @@ import { tinyRecipe } from '../../../../../test/support/tiny-run.js';
 import { openEstimator } from '../../../../method/advantage/estimators/index.js';
 import type { Recipe } from '../../../../method/recipe/recipe.js';
 import { stepAdvantages } from '../../../../method/training/advantages/advantages.js';
+import { passFilter } from '../../../../method/training/play/group-sizes.js';
 import { advise } from './probe-advice.js';
 import { probeFindings } from './probe-findings.js';
 
@@ -68,11 +69,10 @@ function probed(
   const { warmStart: shown, ...whole } = tinyRecipe({}, overrides);
   const rest = { ...whole, assign: { solver: 'solver', ...assign } };
   const recipe: Recipe = warmStart && shown !== undefined ? { ...rest, warmStart: shown } : rest;
-  const findings = probeFindings(
-    recipe,
-    played,
-    stepAdvantages({ estimator: openEstimator(recipe.advantage), agents: recipe.agents }, played),
-  );
+  const kept = passFilter(played, recipe.training.filter);
+  const advantages = stepAdvantages({ estimator: openEstimator(recipe.advantage), agents: recipe.agents }, kept);
+  const episodes = played.flatMap((each) => each.episodes); // all that were played, as in probeRecipe
+  const findings = probeFindings(recipe, played, { ...advantages, episodes });
   const advice = advise(recipe, findings);
   return { findings, advice, codes: advice.map(({ code, weight }) => `${code} ${weight}`) };
 }
@@ -86,7 +86,7 @@ describe('probeFindings', () => {
       group(3, [wrong, { reward: 0, invalid: true }]),
     ];
     const { findings } = probed(played);
-    const counted = { count: 4, mixed: 1, allRight: 1, allWrong: 2, signal: 2, penaltiesOnly: 1 };
+    const counted = { count: 4, mixed: 1, allRight: 1, allWrong: 2, signal: 2, penaltiesOnly: 1, dropped: 0 };
     expect(findings.groups).toEqual(counted);
     expect(findings.success.mean).toBeCloseTo(3 / 8, 12);
     expect(findings.best).toBe(0.5);
@@ -122,6 +122,46 @@ describe('probeFindings', () => {
     expect(codes).toContain('penalties-only stops');
     // Without a price the part is the team's own.
     expect(probed(groups(5, ...costs)).findings.groups).toMatchObject({ mixed: 5 });
+  });
+});
+
+describe('a filter of groups', () => {
+  const variance = 'training.filter={"type":"variance","keep":0.2}';
+  const equal = 'training.filter={"type":"equal-outcomes","score":"success"}';
+  const better = { reward: 0.4 };
+  const filtered = (override: string, played: readonly EpisodeGroup[]) => {
+    const { findings, advice } = probed(played, [override, 'advantage.type=grpo']);
+    const { count, signal, dropped } = findings.groups;
+    return { groups: [count, signal, dropped], findings, advice };
+  };
+
+  it('that keeps a share of the groups is no reason why groups teach nothing', () => {
+    const { groups: counts, advice } = filtered(variance, groups(10, right, wrong));
+    expect([counts, advice]).toEqual([[10, 2, 8], []]);
+    const few = filtered(variance, [
+      ...groups(1, right, wrong),
+      ...groups(5, right, right),
+      ...groups(5, wrong, wrong),
+    ]);
+    expect(few.groups).toEqual([11, 1, 0]);
+    expect(few.advice).toMatchObject([{ code: 'few-groups', says: expect.stringMatching(/^9 % .* earn the same/) }]);
+  });
+
+  it('that drops groups whose rewards differ is named', () => {
+    const { groups: counts, advice } = filtered(equal, [...groups(8, wrong, better), ...groups(1, right, right)]);
+    expect(counts).toEqual([9, 0, 8]);
+    expect(advice).toMatchObject([
+      { code: 'no-spread', says: expect.stringMatching(/filter drops 89 %/), remedy: expect.stringMatching(/score/) },
+    ]);
+    // It drops groups that differ by penalties alone on purpose.
+    expect(filtered(equal, groups(8, wrong, { reward: 0, invalid: true })).groups).toEqual([8, 0, 0]);
+  });
+
+  it('leaves the same groups to each estimator that is compared', () => {
+    const alone = filtered(equal, groups(4, right, wrong, better)).findings.estimators;
+    const beside = filtered(equal, [...groups(4, right, wrong, better), ...groups(9, wrong, better)]).findings
+      .estimators;
+    expect(beside).toEqual(alone);
   });
 });
 

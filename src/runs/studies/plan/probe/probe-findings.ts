@@ -79,8 +79,9 @@ export interface ProbeFindings {
   readonly best: number;
   readonly reward: number;
   /**
-   * Counts of groups by outcome. `signal`: a turn has an advantage under the recipe's estimator. `penaltiesOnly`: only
-   * penalties differ.
+   * Counts of groups by outcome. `signal`: a turn has an advantage under the recipe's estimator, and the filter keeps
+   * the group. `penaltiesOnly`: only penalties differ. `dropped`: more than penalties differs, but the filter drops the
+   * group.
    */
   readonly groups: {
     readonly count: number;
@@ -89,6 +90,7 @@ export interface ProbeFindings {
     readonly allWrong: number;
     readonly signal: number;
     readonly penaltiesOnly: number;
+    readonly dropped: number;
   };
   /** The share of episodes that equal an earlier sibling word for word. */
   readonly repeated: number;
@@ -117,6 +119,7 @@ export function probeFindings(
   const scored = scoredGroups(groups);
   // As a step has them: policies learn from no other failed episode.
   const lessons = applyFailureRule(groups, recipe.training.failedEpisodes);
+  const kept = lessons.filter((group) => isKept(group, advantages));
   const perTask = scored.map((group) => group.episodes.map(successOf));
   const judged = scored.flatMap((group) => group.episodes);
   const rewarded = [...new Set(judged.flatMap(({ score }) => Object.keys(score.agents)))].sort();
@@ -127,7 +130,7 @@ export function probeFindings(
     [recipe.advantage.type, advantages],
     ...others.map((advantage): [string, StepAdvantages] => [
       advantage.type,
-      stepAdvantages({ estimator: openEstimator(advantage), agents: recipe.agents }, lessons),
+      stepAdvantages({ estimator: openEstimator(advantage), agents: recipe.agents }, kept),
     ]),
   ];
   return {
@@ -156,12 +159,17 @@ export function probeFindings(
   };
 }
 
+/** Whether policies learn from a group: no filter has dropped it. */
+const isKept = ({ episodes }: EpisodeGroup, { byEpisode }: StepAdvantages) =>
+  episodes.length === 0 || episodes.some((episode) => byEpisode.has(episode));
+
 /** The cost of calls counts as a penalty: it says nothing about the task. */
 function groupFindings(
   groups: readonly EpisodeGroup[],
-  { byEpisode }: StepAdvantages,
+  advantages: StepAdvantages,
   costOf: CostOfCalls,
 ): ProbeFindings['groups'] {
+  const { byEpisode } = advantages;
   const episodes = groups.map(comparedEpisodes);
   const turns = episodes.map((members) =>
     members.flatMap((episode) => trainedTurns(episode).map((turn) => ({ episode, turn }))),
@@ -182,6 +190,7 @@ function groupFindings(
     (byEpisode.get(episode) ?? []).some((advantage) => advantage !== undefined && magnitude(advantage) > 0);
   const teaching = outcomes.filter((_, g) => episodes[g]?.some(teaches));
   const { mixed, allRight, allWrong } = countKinds(outcomes);
+  const left = outcomes.filter((_, g) => !isKept(groups[g] as EpisodeGroup, advantages));
   return {
     count: groups.length,
     mixed,
@@ -189,6 +198,7 @@ function groupFindings(
     allWrong,
     signal: teaching.length,
     penaltiesOnly: countKinds(teaching).penaltiesOnly,
+    dropped: left.filter(({ kind }) => kind === 'mixed' || kind === 'ownRewardsOnly').length,
   };
 }
 
