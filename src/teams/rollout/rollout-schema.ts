@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 export const rolloutSchema = z.strictObject({
   isolate: z
-    .union([z.boolean(), z.int().min(1)])
+    .union([z.boolean(), z.int().min(1).max(256)])
     .default(false)
     .describe(
       "Whether the team's code runs in its own threads. `true` starts 2 threads, a number starts that " +

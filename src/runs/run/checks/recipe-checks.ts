@@ -10,6 +10,7 @@ import { loneEpisodes, type OpenEstimator } from '../../../method/advantage.js';
 import {
   curriculumChecks,
   drawTrace,
+  evaluatedTasks,
   evaluationTasks,
   type SignalSettings,
   stalenessOf,
@@ -40,7 +41,8 @@ export function checkRecipe(
   requireAll(taskChecks(tasks));
   checkBackends(recipe, assignment, can, purpose);
   const { agents, estimator, training, evaluation, warmStart } = recipe;
-  requireAll(sizeChecks(purpose === 'training' ? training : undefined, evaluation, tasks));
+  if (purpose === 'training') requireAll(stepSizeChecks(training, recipe.policies, estimator, warmStart, tasks.train));
+  requireAll(evaluationSizeChecks(evaluation, tasks.test));
   requireAll(contextChecks(agents, evaluation, assignment));
   requireAll(groupChecks(Object.keys(agents), training, estimator));
   if (purpose === 'training') requireAll(loneEpisodeChecks(Object.keys(agents), training, estimator));
@@ -114,25 +116,51 @@ function* contextChecks(settings: Recipe['agents'], evaluation: Recipe['evaluati
   }
 }
 
-/** The most episodes of a step or an evaluation, which memory holds together. Recipes of strangers may name more. */
-const MOST_EPISODES = 1_000_000;
+/** The most episodes, tasks or updates of a step, which memory holds together. Recipes of strangers may name more. */
+const MOST = 1_000_000;
 
-function* sizeChecks(
-  training: Recipe['training'] | undefined,
-  evaluation: Recipe['evaluation'],
-  { test }: Tasks,
+/** Factors of a number, by the path of the setting that gives each. */
+type Factors = readonly (readonly [path: string, factor: number])[];
+
+/** @param whole The words before the product: `#` stands for it */
+function* productChecks(whole: string, factors: Factors): Checks {
+  const count = factors.reduce((product, [, factor]) => product * factor, 1);
+  const [path] = factors.reduce((largest, each) => (each[1] > largest[1] ? each : largest));
+  yield { path, test: count <= MOST, message: `${whole.replace('#', String(count))}, expected at most ${MOST}` };
+}
+
+function* stepSizeChecks(
+  { tasksPerStep, groupSize, filter, curriculum }: Recipe['training'],
+  policies: Recipe['policies'],
+  { choices }: OpenEstimator,
+  { batch = 1 }: Partial<NonNullable<Recipe['warmStart']>> = {},
+  train: Tasks['train'],
 ): Checks {
-  const { tasksPerStep = 0, groupSize = 0 } = training ?? {};
-  const counts = [
-    ['training.groupSize', tasksPerStep * groupSize, 'a step'],
-    ['evaluation.samples', Math.min(evaluation.tasks, test.size) * evaluation.samples, 'an evaluation'],
-  ] as const;
-  for (const [path, episodes, whole] of counts)
-    yield {
-      path,
-      test: episodes <= MOST_EPISODES,
-      message: `${whole} would have ${episodes} episodes, expected at most ${MOST_EPISODES}`,
-    };
+  const tasks = ['training.tasksPerStep', tasksPerStep] as const;
+  const episodes = [tasks, ['training.groupSize', groupSize]] as const;
+  const refill = filter?.type === 'equal-outcomes' ? filter.refill : undefined;
+  // No round comes after the last task of a set.
+  const rounds = Math.min(refill?.maxRounds ?? 1, Math.ceil(train.size / tasksPerStep));
+  const { alternatives = 1 } = choices as { readonly alternatives?: number };
+  yield* productChecks('a step would have # episodes', [...episodes, ['training.filter.refill.maxRounds', rounds]]);
+  yield* productChecks('a step would choose among # tasks', [
+    tasks,
+    ['training.curriculum.candidates', curriculum?.candidates ?? 1],
+  ]);
+  yield* productChecks('a step would play # episodes again', [...episodes, ['advantage.alternatives', alternatives]]);
+  for (const [policy, settings] of Object.entries(policies))
+    for (const [path, model] of Object.entries({ [policy]: settings, [`${policy}.critic`]: settings.critic }))
+      yield* productChecks('a step would have # updates', [
+        [`policies.${path}.epochs`, model?.epochs ?? 1],
+        [`policies.${path}.miniBatches`, model?.miniBatches ?? 1],
+      ]);
+  yield* productChecks('a step would have # demonstrations', [['warmStart.batch', batch]]);
+}
+
+function* evaluationSizeChecks({ tasks, samples, samplesDuring = samples }: Recipe['evaluation'], test: Tasks['test']) {
+  const evaluated = ['evaluation.tasks', evaluatedTasks(test, tasks)] as const;
+  for (const [path, factor] of Object.entries({ samples, samplesDuring }))
+    yield* productChecks('an evaluation would have # episodes', [evaluated, [`evaluation.${path}`, factor]]);
 }
 
 function* groupChecks(
