@@ -80,7 +80,7 @@ describe('the page of several runs', () => {
     await writeAblation(sweep, { version: 1, recipe, vary, seeds: 1, baseline: 'grpo' });
     const { code, out } = await drmas(['report', sweep]);
     expect(code).toBe(0);
-    expect(unspaced(out)).toMatch(/sweep\/report\.html.*ablate.*sweep['\\]?--seeds6/);
+    expect(unspaced(out)).toMatch(/sweep\/report\.html.*ablate.*sweep['\\]*--seeds6/);
     const { ablations, runs } = dataOf(await readFile(join(sweep, 'report.html'), 'utf8'));
     expect(runs).toHaveLength(2);
     expect(ablations).toMatchObject([{ name: 'sweep', runs: [{ variant: 'drmas' }, { variant: 'grpo' }] }]);
