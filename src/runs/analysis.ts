@@ -41,6 +41,7 @@ export {
   type GroupRow,
   groupKinds,
   LONGEST_TEXT,
+  MOST_TURNS,
   type ShownEpisode,
   type ShownGroup,
   type ShownGroupKind,

@@ -10,7 +10,7 @@ import { storedEpisode } from '../../method/store/episode-files.js';
 import { RunDirectory } from '../../method/store/run-directory.js';
 import { LOCK } from '../../method/store/run-lock.js';
 import { TextPool, unpack } from '../../runs/analysis/packed-texts.js';
-import type { ShownGroup } from '../../runs/analysis/shown-episode.js';
+import { MOST_TURNS, type ShownGroup } from '../../runs/analysis/shown-episode.js';
 import { readRun, sampleEpisodes } from './run-data.js';
 import { shownGroup } from './shown-episodes.js';
 
@@ -157,4 +157,17 @@ it('shows rewards by their parts, what was logged and what was returned, and cut
   expect(shown?.outcome).toBe('{"answer":"an answer"}');
   expect(shown?.log[0]).toEqual(['tool', '{"hits":3}']);
   expect(shown?.log[1]?.[1]).toMatch(/^x{6000}\n… \(3000 more characters in the episode file\)$/);
+});
+
+it.each([
+  [3, 3, []],
+  [MOST_TURNS, MOST_TURNS, []],
+  [MOST_TURNS + 1, MOST_TURNS, [['turns', '1 more in the episode file']]],
+  [40_000, MOST_TURNS, [['turns', '39,000 more in the episode file']]],
+])('shows of an episode of %i turns the first %i, since it compares each with each', (length, shownTurns, log) => {
+  const stored = storedEpisode(episode);
+  const turns = Array.from({ length }, (_, i) => stored.turns[i % 2] as (typeof stored.turns)[number]);
+  const [shown] = shownGroup('sum', [{ ...stored, turns }]).episodes;
+  expect(shown?.turns).toHaveLength(shownTurns);
+  expect(shown?.log.slice(-1)).toEqual(log);
 });

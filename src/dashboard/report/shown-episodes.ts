@@ -1,6 +1,7 @@
 /** Converts episodes on disk to the data that a page shows. */
 
 import { isObject, LogError } from '@drmas/engine/errors';
+import { grouped } from '@drmas/engine/host';
 import { mean } from '@drmas/engine/math';
 import { messageText, responseTokens, turnText } from '@drmas/engine/nouns';
 import {
@@ -12,7 +13,14 @@ import {
   rowsAt,
   type StoredEpisode,
 } from '../../method/store.js';
-import { LONGEST_TEXT, type ShownEpisode, type ShownGroup, type ShownTurn, taskTitle } from '../../runs/analysis.js';
+import {
+  LONGEST_TEXT,
+  MOST_TURNS,
+  type ShownEpisode,
+  type ShownGroup,
+  type ShownTurn,
+  taskTitle,
+} from '../../runs/analysis.js';
 
 /** Shorter texts may occur in a message by chance. */
 const SHORTEST_WORDS = 2;
@@ -37,7 +45,9 @@ export function shownGroup(task: string, episodes: readonly StoredEpisode[]): Sh
   return { task, title, data: cut(taskText(data)), episodes: episodes.map(shownEpisode) };
 }
 
-function shownEpisode({ sample, score, outcome, log = [], failure, turns }: StoredEpisode): ShownEpisode {
+function shownEpisode({ sample, score, outcome, log = [], failure, turns: all }: StoredEpisode): ShownEpisode {
+  const turns = all.slice(0, MOST_TURNS);
+  const more = all.length - turns.length;
   return {
     sample,
     reward: score.team,
@@ -45,7 +55,10 @@ function shownEpisode({ sample, score, outcome, log = [], failure, turns }: Stor
     parts: score.parts ?? {},
     metrics: score.metrics ?? {},
     outcome: outcome === undefined || outcome === null ? '' : cut(inWords(outcome)),
-    log: log.map(({ name, value }) => [name, cut(inWords(value))]),
+    log: [
+      ...log.map(({ name, value }) => [name, cut(inWords(value))] as const),
+      ...(more === 0 ? [] : [['turns', `${grouped(more)} more in the episode file`] as const]),
+    ],
     failure: failure === undefined ? null : cut(`${failure.reason}: ${failure.message}`),
     turns: turns.map((turn, i) => shownTurn(turn, turns.slice(0, i))),
   };

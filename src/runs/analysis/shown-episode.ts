@@ -4,6 +4,9 @@ import { isObject } from '@drmas/engine/errors';
 /** The number of characters of a text that a page shows. The episode file contains all of it. */
 export const LONGEST_TEXT = 6000;
 
+/** The number of turns of an episode that a page shows and searches. The episode file contains all of them. */
+export const MOST_TURNS = 1000;
+
 /** A task in words: its question with its answer, or its other fields in one line; undefined if it has no text. */
 export function taskWords(data: unknown): string | undefined {
   if (typeof data === 'string') return data;
@@ -57,6 +60,7 @@ export interface ShownEpisode {
   /** The values that `play` logged: names with JSON. */
   readonly log: readonly (readonly [name: string, value: string])[];
   readonly failure: string | null;
+  /** The first turns; if there are more, the log says how many. */
   readonly turns: readonly ShownTurn[];
 }
 
