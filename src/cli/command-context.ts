@@ -12,9 +12,6 @@ export interface Keyboard {
   readonly output: Writable;
 }
 
-/** A line of the input without the byte order mark that PowerShell and editors of Windows put before the first one. */
-export const withoutMark = (line: string): string => line.replace(/^\ufeff/, '');
-
 /** The surroundings of a command: its streams, its environment and the functions that only tests replace. */
 export interface CommandContext {
   readonly stdout: Stream;

@@ -108,6 +108,11 @@ describe('chat', () => {
     expect(out.split('\n')).toHaveLength(14);
   });
 
+  it('refuses a line that has no end', async () => {
+    const refused = await drmas(['chat', run, '--agent', 'solver'], { input: '\0'.repeat(2 ** 24 + 1) });
+    expect(refused).toEqual({ code: 2, out: '', err: expect.stringMatching(/^error: stdin: a line has more than/) });
+  });
+
   it.each([
     [[], /has several agents; choose one with --agent: solver, verifier/],
     [['--agent', 'solvr'], /has no trained agent 'solvr'; did you mean 'solver'/],

@@ -1,12 +1,12 @@
 import { randomInt } from 'node:crypto';
-import { createInterface, type Interface } from 'node:readline';
 import { DrmasError, RunError } from '@drmas/engine/errors';
 import { visible } from '@drmas/engine/host';
 import { nodeHost } from '@drmas/engine/platform';
 import { Chat, openAgentModels } from '../../../serve/index.js';
-import { INTERRUPTED, type Keyboard, withoutMark } from '../../command-context.js';
+import { INTERRUPTED, type Keyboard } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
 import { allowEndpoint, checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
+import { type InputLines, inputLines } from '../../input-lines.js';
 import { type Screen, screenOf, tone } from '../../reporter/screen.js';
 
 export const chat = defineCommand({
@@ -93,17 +93,16 @@ interface Surroundings {
 /** Answers line by line until the input ends, a person types /quit, or presses Ctrl-C between answers. */
 export async function talk(conversations: readonly NamedChat[], surroundings: Surroundings): Promise<void> {
   const { keyboard, screen, notify, signal, greeting } = surroundings;
-  const { input, output } = keyboard;
-  const isTerminal = input.isTTY === true && screen.live;
-  const lines = createInterface(isTerminal ? { input, output, terminal: true } : { input });
+  const isTerminal = keyboard.input.isTTY === true && screen.live;
+  const typed = inputLines(keyboard, isTerminal);
   let answering: AbortController | undefined;
-  const leave = () => lines.close();
+  const leave = () => typed.editor.close();
   signal.addEventListener('abort', leave, { once: true });
   // A terminal in raw mode sends no signal.
-  lines.on('SIGINT', () => (answering === undefined ? lines.close() : answering.abort()));
+  typed.editor.on('SIGINT', () => (answering === undefined ? leave() : answering.abort()));
   if (isTerminal) screen.write(`${greeting}\n`);
   try {
-    for await (const line of linesOf(lines, isTerminal)) {
+    for await (const line of prompted(typed, isTerminal)) {
       if (line === '/quit') break;
       if (line === '/reset') {
         for (const { chat } of conversations) chat.reset();
@@ -130,15 +129,15 @@ export async function talk(conversations: readonly NamedChat[], surroundings: Su
     }
   } finally {
     signal.removeEventListener('abort', leave);
-    lines.close();
+    leave();
   }
 }
 
 /** The input's lines, each after a prompt if a person types them. */
-async function* linesOf(lines: Interface, isTerminal: boolean): AsyncGenerator<string, void> {
-  if (isTerminal) lines.prompt();
+async function* prompted({ editor, lines }: InputLines, isTerminal: boolean): AsyncGenerator<string, void> {
+  if (isTerminal) editor.prompt();
   for await (const line of lines) {
-    yield withoutMark(line);
-    if (isTerminal) lines.prompt();
+    yield line;
+    if (isTerminal) editor.prompt();
   }
 }

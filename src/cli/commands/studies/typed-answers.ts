@@ -1,8 +1,8 @@
 /** The person, or the program behind a pipe, that answers in place of agents. */
-import { createInterface, type Interface } from 'node:readline';
 import { jsonValue, RunError } from '@drmas/engine/errors';
 import { type AgentAnswer, type AgentQuestion, type Answerer, NoMoreAnswers } from '../../../runs/studies.js';
-import { jsonText, type Keyboard, withoutMark } from '../../command-context.js';
+import { jsonText, type Keyboard } from '../../command-context.js';
+import { type InputLines, inputLines } from '../../input-lines.js';
 import { questionLines } from '../../reporter/planning/demonstrations-printer.js';
 import type { Screen } from '../../reporter/screen.js';
 
@@ -11,8 +11,7 @@ export class TypedAnswers {
   readonly #keyboard: () => Keyboard;
   readonly #screen: Screen;
   readonly #isJson: boolean;
-  #lines: Interface | undefined;
-  #next: AsyncIterator<string> | undefined;
+  #input: InputLines | undefined;
   #isTerminal = false;
   /** The last question: agents that are asked at the same time wait for each other. */
   #asked: Promise<unknown> = Promise.resolve();
@@ -31,7 +30,7 @@ export class TypedAnswers {
   };
 
   close(): void {
-    this.#lines?.close();
+    this.#input?.editor.close();
   }
 
   async #ask(question: AgentQuestion, signal: AbortSignal): Promise<AgentAnswer> {
@@ -50,30 +49,28 @@ export class TypedAnswers {
 
   /** @throws NoMoreAnswers at the end of the input */
   async #line(prompt: string): Promise<string> {
-    const input = this.#open();
+    const { editor, lines } = this.#open();
     const parts: string[] = [];
     for (;;) {
       if (this.#isTerminal) {
-        this.#lines?.setPrompt(parts.length === 0 ? prompt : '... ');
-        this.#lines?.prompt();
+        editor.setPrompt(parts.length === 0 ? prompt : '... ');
+        editor.prompt();
       }
-      const { done, value } = await input.next();
+      const { done, value: line } = await lines.next();
       if (done === true) throw new NoMoreAnswers('the answers ended');
-      const line = withoutMark(value);
       if (this.#isJson || !line.endsWith('\\')) return [...parts, line].join('\n');
       parts.push(line.slice(0, -1));
     }
   }
 
-  #open(): AsyncIterator<string> {
-    if (this.#next !== undefined) return this.#next;
-    const { input, output } = this.#keyboard();
-    this.#isTerminal = input.isTTY === true && this.#screen.live && !this.#isJson;
-    const lines = createInterface(this.#isTerminal ? { input, output, terminal: true } : { input });
-    lines.on('SIGINT', () => lines.close()); // a terminal in raw mode sends no signal
-    this.#lines = lines;
-    this.#next = lines[Symbol.asyncIterator]();
-    return this.#next;
+  #open(): InputLines {
+    if (this.#input !== undefined) return this.#input;
+    const keyboard = this.#keyboard();
+    this.#isTerminal = keyboard.input.isTTY === true && this.#screen.live && !this.#isJson;
+    this.#input = inputLines(keyboard, this.#isTerminal);
+    const { editor } = this.#input;
+    editor.on('SIGINT', () => editor.close()); // a terminal in raw mode sends no signal
+    return this.#input;
   }
 }
 
