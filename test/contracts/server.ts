@@ -50,8 +50,8 @@ const FORMS = [
 export function serverContract(name: string, open: () => Promise<TestedServer>, slow: TestOptions): void {
   describe(`${name} refuses`, () => {
     let server: TestedServer;
-    let listening: Listening;
-    let port: number;
+    const listening: Listening[] = [];
+    let [port, hurriedPort] = [0, 0];
     let reached = 0;
     beforeAll(async () => {
       server = await open();
@@ -59,28 +59,28 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
         reached++;
         return server.app.fetch(request, ...rest);
       };
+      const guarded = { guard: server.guard, app: { fetch } };
+      const address = { host: '127.0.0.1', port: 0 };
       const deadlines = { headMs: 300, bodyMs: 300, bodyMsPerKilobyte: 10, checkMs: 20 };
-      listening = await listen({ guard: server.guard, app: { fetch } }, { host: '127.0.0.1', port: 0, deadlines });
-      port = Number(new URL(listening.url).port);
+      listening.push(await listen(guarded, address), await listen(guarded, { ...address, deadlines }));
+      [port, hurriedPort] = listening.map(({ url }) => Number(new URL(url).port)) as [number, number];
     });
-    afterAll(() => listening.close());
+    afterAll(() => Promise.all(listening.map((each) => each.close())));
 
     /** Sends these bytes, and returns the answer until the server closes the connection. */
-    async function raw(bytes: string): Promise<Reply> {
-      const socket = connect(port, '127.0.0.1');
+    async function raw(bytes: string, to = port): Promise<Reply> {
+      const socket = connect(to, '127.0.0.1');
       socket.on('error', () => {});
       socket.write(bytes);
       const answer = await text(socket).catch(() => '');
       return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0), text: answer };
     }
-    function send({
-      method = 'POST',
-      target,
-      headers = {},
-      body = method === 'POST' ? '{}' : '',
-    }: Sent): Promise<Reply> {
+    function send(
+      { method = 'POST', target, headers = {}, body = method === 'POST' ? '{}' : '' }: Sent,
+      to = port,
+    ): Promise<Reply> {
       const all = {
-        host: `127.0.0.1:${port}`,
+        host: `127.0.0.1:${to}`,
         connection: 'close',
         ...(server.key === undefined ? {} : { authorization: `Bearer ${server.key}` }),
         ...(method === 'POST' ? { 'content-type': 'application/json', 'content-length': `${body.length}` } : {}),
@@ -88,7 +88,7 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
       };
       const lines = Object.entries(all).flatMap(([key, value]) => (value === undefined ? [] : [`${key}: ${value}`]));
       const path = target ?? (method === 'POST' ? server.post : server.get);
-      return raw(`${[`${method} ${path} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n${body}`);
+      return raw(`${[`${method} ${path} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n${body}`, to);
     }
     async function refused(sent: Sent, statuses: readonly number[] = [401, 403, 415]): Promise<void> {
       const before = reached;
@@ -273,9 +273,9 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
     it('long bodies of many clients at once beyond a room for all, and serves others beside them', async () => {
       const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
       const head = `POST ${server.post} HTTP/1.1\r\nHost: localhost\r\n${key}Content-Length: ${server.mostBytes}\r\n\r\n{`;
-      const long = Array.from({ length: 64 }, () => raw(head));
+      const long = Array.from({ length: 64 }, () => raw(head, hurriedPort));
       const answered = expect.toSatisfy((status: number) => status >= 200 && status < 500 && status !== 408);
-      expect((await send({})).status).toEqual(answered);
+      expect((await send({}, hurriedPort)).status).toEqual(answered);
       const statuses = (await Promise.all(long)).map(({ status }) => status);
       const refusals = statuses.filter((status) => status === 503).length;
       // On a busy machine the first are ended for slowness before the last come, and leave their room to them.
@@ -286,11 +286,13 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
       const head = `POST ${server.post} HTTP/1.1\r\nHost: localhost\r\n`;
       const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
       const slow = [
-        ...Array.from({ length: 20 }, () => raw(head)),
-        ...Array.from({ length: 20 }, () => raw(`${head}${key}Content-Length: 1000\r\n\r\n{`)),
-        ...Array.from({ length: 20 }, () => raw(`${head}${key}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`)),
+        ...Array.from({ length: 20 }, () => raw(head, hurriedPort)),
+        ...Array.from({ length: 20 }, () => raw(`${head}${key}Content-Length: 1000\r\n\r\n{`, hurriedPort)),
+        ...Array.from({ length: 20 }, () =>
+          raw(`${head}${key}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`, hurriedPort),
+        ),
       ];
-      expect((await send({})).status).toBeLessThan(500);
+      expect((await send({}, hurriedPort)).status).toBeLessThan(500);
       // A server that waits keeps this test until its own time is up.
       for (const { status } of await Promise.all(slow)) expect([0, 408, 503]).toContain(status);
     });
@@ -300,7 +302,7 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
       const key = `Authorization: Bearer ${server.key}\r\nContent-Type: application/json\r\n`;
       const dripping = Array.from({ length: 200 }, async (_, i) => {
         const bytes = i % 2 === 0 ? head : `${head}${key}Content-Length: 100000\r\n\r\n{`;
-        const socket = connect(port, '127.0.0.1').on('error', () => {});
+        const socket = connect(hurriedPort, '127.0.0.1').on('error', () => {});
         let sent = 0;
         const stop = repeatedly(40, () => socket.write(bytes[sent++] ?? ' '));
         const answer = await text(socket).catch(() => '');
@@ -308,17 +310,18 @@ export function serverContract(name: string, open: () => Promise<TestedServer>, 
         return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
       });
       const small = `GET ${server.get} HTTP/1.1\r\nHost: localhost\r\n${key}\r\n`;
-      const flooding = Array.from({ length: 40 }, () => raw(small.repeat(500)));
+      const flooding = Array.from({ length: 40 }, () => raw(small.repeat(500), hurriedPort));
       const odd = [
-        raw(`${head}X: ${'x'.repeat(1e6)}\r\n\r\n`),
-        raw(`${head}${'X: y\r\n'.repeat(1e5)}\r\n`),
-        raw(`${head}${key}Content-Length: ${'9'.repeat(30)}\r\n\r\n`),
+        raw(`${head}X: ${'x'.repeat(1e6)}\r\n\r\n`, hurriedPort),
+        raw(`${head}${'X: y\r\n'.repeat(1e5)}\r\n`, hurriedPort),
+        raw(`${head}${key}Content-Length: ${'9'.repeat(30)}\r\n\r\n`, hurriedPort),
       ];
       const answered = expect.toSatisfy((status: number) => status >= 200 && status < 500 && status !== 408);
-      for (const method of ['GET', 'POST', 'GET']) expect((await send({ method })).status).toEqual(answered);
+      for (const method of ['GET', 'POST', 'GET'])
+        expect((await send({ method }, hurriedPort)).status).toEqual(answered);
       for (const status of await Promise.all(dripping)) expect([0, 408]).toContain(status);
       for (const { status } of await Promise.all([...flooding, ...odd])) expect(status).toBeLessThan(500);
-      expect((await send({ method: 'GET' })).status).toEqual(answered);
+      expect((await send({ method: 'GET' }, hurriedPort)).status).toEqual(answered);
     });
   });
 }
