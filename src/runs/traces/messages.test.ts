@@ -47,6 +47,80 @@ it.each([{ tools: [{ name: 'other' }] }, { tools: ['other'] }, { functions: 'oth
   },
 );
 
+const two = ['fig', 'kiwi'].map((f, i) => ({ id: `c${i}`, name: 'price', arguments: `{"f":"${f}"}` }));
+const answers = two.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: '5' }));
+const text = (content: string) => ({ type: 'text', content });
+const parts = two.map(({ arguments: json, ...fields }) => ({
+  type: 'tool_call',
+  ...fields,
+  arguments: JSON.parse(json),
+}));
+const asTexts = (of: (call: (typeof two)[number]) => object) => two.map((each) => text(JSON.stringify(of(each))));
+/** One answer with a text and two calls, as tracers of Python write it into the history of the next call. */
+const histories: Readonly<Record<string, readonly object[]>> = {
+  'OpenAI itself': [{ role: 'assistant', content: 'Hm.', tool_calls: two }],
+  'OpenInference 3.1 of Anthropic': [
+    {
+      role: 'assistant',
+      contents: [
+        { message_content: { type: 'text', text: 'Hm.' } },
+        ...two.map(({ id, ...called }) => ({
+          message_content: { type: 'tool_use' },
+          tool_call: { id, function: called },
+        })),
+      ],
+    },
+  ],
+  'OpenLLMetry 0.62 of Responses': [text('Hm.'), ...parts].map((part) => ({ role: 'assistant', parts: [part] })),
+  'OpenInference 0.1.66 of Responses': [
+    { role: 'assistant', content: 'Hm.' },
+    ...two.map((each) => ({ role: 'assistant', tool_calls: [each] })),
+  ],
+  'OpenLLMetry 0.62 of LangChain with Responses': [
+    {
+      role: 'assistant',
+      parts: [
+        text('{"id":"rs_1","summary":[],"type":"reasoning"}'),
+        text('Hm.'),
+        ...asTexts(({ id, ...call }) => ({ ...call, call_id: id, type: 'function_call', id: `fc_${id}` })),
+        ...parts,
+      ],
+    },
+  ],
+  'OpenLLMetry 0.62 of LangChain with Anthropic': [
+    {
+      role: 'assistant',
+      parts: [
+        text('{"signature":"","thinking":"why","type":"thinking"}'),
+        text('Hm.'),
+        ...asTexts(({ id, name }) => ({ id, input: {}, name, type: 'tool_use' })),
+        ...parts,
+      ],
+    },
+  ],
+};
+it.each(Object.keys(histories))('reads an answer with two calls in the history of %s', async (name) => {
+  const history = [question, ...(histories[name] ?? []), ...answers];
+  const row = call(history, told, { 'gen_ai.tool.definitions': [price] });
+  const messages = (await imported(row)).demonstrations.at(-1)?.messages;
+  expect(messages?.[1]).toEqual({ role: 'assistant', content: 'Hm.', toolCalls: two });
+  expect(messages?.length).toBe(5);
+});
+
+it('leaves JSON in an answer that is no part', async () => {
+  for (const json of ['{"type":"function_call","id":"c9"}', '{"type":"thinking","of":"figs"}']) {
+    const [row] = (await imported(call([question], { role: 'assistant', parts: [text('So: '), text(json)] })))
+      .demonstrations;
+    expect(row.messages.at(-1)).toEqual({ role: 'assistant', content: `So: ${json}` });
+  }
+});
+
+it('reads a call once of which another tracer wrote a span beside it, by the id of the answer', async () => {
+  const id = { 'gen_ai.response.id': 'msg_1' };
+  const bare = call(undefined, undefined, id, { spanId: 'b', name: 'of the client' });
+  expect((await imported(bare, call([question], told, id))).demonstrations).toHaveLength(1);
+});
+
 it('reads a prompt of one text that begins as a transcript does', async () => {
   const content = 'user: is this a name, or a role?';
   const [row] = (await imported(call(content))).demonstrations;

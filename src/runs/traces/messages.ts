@@ -76,11 +76,13 @@ export function messagesOf(list: readonly unknown[], report: Report): Message[] 
     }
     const last = messages.at(-1);
     const read = isItem(value) ? itemOf(value, report) : messageOf(value, report);
-    // Items of OpenAI's Responses: the calls of one answer follow each other.
-    if (value.type === 'function_call' && last?.role === 'assistant') {
+    // OpenAI's Responses: the text of an answer and its calls follow each other, as items or as messages of a tracer.
+    const [first, ...more] = read;
+    if (last?.role === 'assistant' && first?.role === 'assistant' && first.content === '' && first.toolCalls) {
       const calls = callsOf.get(last) ?? [...(last.toolCalls ?? [])];
-      for (const { toolCalls = [] } of read) calls.push(...toolCalls);
+      calls.push(...first.toolCalls);
       callsOf.set(last, calls);
+      messages.push(...more);
     } else for (const message of read) messages.push(message);
   }
   return messages.map((message) => {
@@ -144,14 +146,17 @@ function messageOf(value: JsonFields, report: Report): Message[] {
       ? given.length > 0 && given.every((part) => isPlain(part) && !isOfGemini(part))
       : isObject(given) && given.type === undefined && typeof given.text !== 'string';
   const parts = isData ? [{ text: exactJson(given) }] : asList(given).map((part) => partOf(part, report));
-  const content = parts.map((part) => ('text' in part ? part.text : '')).join('');
+  const texts = parts.flatMap((part) => ('text' in part ? [part.text] : []));
   const results = parts.flatMap((part) => ('result' in part ? [part.result] : []));
   if (role === 'tool' && results.length === 0) {
     const named = typeof value.name === 'string' ? { name: value.name } : {};
-    return [{ role, content, ...idOf([value.tool_call_id, value.toolCallId, value.id]), ...named }];
+    return [{ role, content: texts.join(''), ...idOf([value.tool_call_id, value.toolCallId, value.id]), ...named }];
   }
   const listed = listedCalls(value).map((call) => calledBy(call, report));
   const calls = withoutRepeated(callsIn(parts), callsIn(listed));
+  const kinds = texts.map((text) => (parts.length > 1 ? partIn(text, calls) : undefined));
+  if (kinds.includes('thought')) report('reasoning');
+  const content = texts.filter((_, i) => kinds[i] === undefined).join('');
   const toolCalls = calls.map((call, i) => (call.id === '' ? { ...call, id: `call_${i}` } : call));
   if (given === undefined && toolCalls.length === 0) report(Object.keys(value).length > 1 ? 'part' : 'input');
   const isAlone = content === '' && toolCalls.length === 0 && results.length > 0;
@@ -217,7 +222,8 @@ function partOf(part: unknown, report: Report): Part {
   if (part === null || part === undefined) return { text: '' };
   if (typeof part === 'string') return { text: part };
   if (!isObject(part) || part instanceof NumberText) return { text: exactJson(part) };
-  if (isObject(part.message_content)) return partOf(part.message_content, report);
+  // OpenInference writes a call among the parts beside its type.
+  if (isObject(part.message_content)) return partOf({ ...part.message_content, tool_call: part.tool_call }, report);
   const { type } = part;
   if (MEDIA.test(wordOf(type)) || (type === undefined && hasField(part, MEDIA_FIELDS))) {
     report('media');
@@ -235,6 +241,16 @@ function partOf(part: unknown, report: Report): Part {
   if ((type === undefined || TEXTS.includes(wordOf(type))) && typeof content === 'string') return { text: content };
   if (!SILENT.includes(wordOf(type)) && part.cachePoint === undefined) report('part');
   return { text: '' };
+}
+
+/** What a text among parts repeats: OpenLLMetry writes LangChain's parts of other types as texts of their JSON. */
+function partIn(text: string, calls: readonly ToolCall[]): 'call' | 'thought' | undefined {
+  const part = jsonOf(text, /^\s*\{/);
+  if (!isObject(part)) return undefined;
+  const { type, id, call_id: callId = id } = part;
+  if (CALLS.includes(wordOf(type)) && calls.some((call) => call.id === wordOf(callId))) return 'call';
+  const isThought = THOUGHTS.includes(wordOf(type)) && (typeof part.thinking === 'string' || /^rs_/.test(wordOf(id)));
+  return isThought ? 'thought' : undefined;
 }
 
 function calledBy(part: unknown, report: Report): Part {

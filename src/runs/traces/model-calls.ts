@@ -67,8 +67,12 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[], limit?
   const { task, further } = tasksOf(all, byId, ancestors);
   const { scores, unread: unreadScores } = scoresOfTrace(spans);
   const read = new Set(inner.map(({ span }) => span.id));
+  const answers = new Set(inner.map(({ span }) => answerId(span)));
   /** A call that two instrumentations recorded is read once, from the one that has its messages. */
-  const isTold = (span: TraceSpan) => around.has(span.id) || summing(span).some(({ id }) => read.has(id));
+  const isTold = (span: TraceSpan) =>
+    around.has(span.id) ||
+    summing(span).some(({ id }) => read.has(id)) ||
+    (answerId(span) !== '' && answers.has(answerId(span)));
   const unreadCalls = callSpans.flatMap(({ span, unread, call }) =>
     call === undefined && isTold(span) ? [] : around.has(span.id) ? [] : unread.map((reason) => part(reason, span)),
   );
@@ -90,6 +94,9 @@ export function tracedEpisode(trace: string, spans: readonly TraceSpan[], limit?
     ...(task === undefined ? {} : { task }),
   };
 }
+
+/** The provider's id of the answer; empty if the span does not have it. */
+const answerId = ({ attributes }: TraceSpan) => wordOf(attributes['gen_ai.response.id']);
 
 /** A function of spans that is computed once for each: a span may stand around thousands. */
 function remembered<Value>(of: (span: TraceSpan) => Value): (span: TraceSpan | undefined) => Value | undefined {
