@@ -12,6 +12,7 @@ export {
 export {
   differ,
   finite,
+  largest,
   mean,
   meanOfFinite,
   meansByKey,

@@ -1,6 +1,6 @@
 import type { AgentEvaluation, EvaluationEvent, EvaluationScores, Interval } from '@drmas/engine/events';
 import { meanResponseTokens, type Price, playedTokens, priced } from '@drmas/engine/host';
-import { mean } from '@drmas/engine/math';
+import { largest, mean } from '@drmas/engine/math';
 import {
   agentReward,
   contentText,
@@ -172,7 +172,7 @@ const RESAMPLES = 2000;
 function scoresOf(groups: readonly EpisodeGroup[], level: number): EvaluationScores {
   const scores = groups.map(({ episodes }) => episodes.map(successOf));
   const average = scores.map((ofTask) => mean(ofTask));
-  const best = scores.map((ofTask) => Math.max(...ofTask));
+  const best = scores.map(largest);
   const majority = groups.map(({ episodes }) => majorityScore(episodes));
   return {
     tasks: groups.length,
@@ -196,7 +196,7 @@ function intervalOf(perTask: readonly number[], level: number, method: typeof sc
 
 /** Estimates pass@k for k = 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
 function passAt(scores: readonly (readonly number[])[]): Record<string, number> {
-  const samples = Math.min(...scores.map((ofTask) => ofTask.length));
+  const samples = -largest(scores.map((ofTask) => -ofTask.length));
   const estimates: Record<string, number> = {};
   for (let k = 1; k <= samples; k *= 2) estimates[k] = mean(scores.map((ofTask) => bestAtK(ofTask, k)));
   return estimates;

@@ -1,7 +1,7 @@
 /** Chains: calls of an agent that continue exactly where an earlier call ended, as in a loop over tools. */
 
 import type { AgentStep } from '@drmas/engine/events';
-import { mean } from '@drmas/engine/math';
+import { largest, mean } from '@drmas/engine/math';
 import { type Episode, type EpisodeGroup, inCanonicalOrder, type Turn, trainedTurns } from '@drmas/engine/nouns';
 
 /** The turns of one conversation in order. The tokens of each turn begin with all tokens of the previous turn. */
@@ -79,7 +79,7 @@ export function countChains(episodes: readonly Episode[]): Readonly<Record<strin
     Array.from(lengths, ([agent, counts]) => {
       const turns = counts.flat();
       const perEpisode = mean(counts.map(({ length }) => length));
-      return [agent, { perEpisode, turns: mean(turns), longest: Math.max(...turns) }];
+      return [agent, { perEpisode, turns: mean(turns), longest: largest(turns) }];
     }),
   );
 }

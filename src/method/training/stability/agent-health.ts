@@ -1,7 +1,7 @@
 /** The health of an agent, from a step's turns: problems that its rewards and norms do not show. */
 
 import type { AgentHealth, GroupKinds } from '@drmas/engine/events';
-import { mean } from '@drmas/engine/math';
+import { largest, mean } from '@drmas/engine/math';
 import {
   agentReward,
   type Episode,
@@ -52,7 +52,7 @@ export function agentHealth(
 }
 
 const best = (advantage: number | readonly number[]) =>
-  typeof advantage === 'number' ? advantage : Math.max(...advantage);
+  typeof advantage === 'number' ? advantage : largest(advantage);
 
 /** Whether the agent makes the first call of the episodes of several tasks, with one prompt in all of them. */
 function isBlind(groups: readonly (readonly PlayedTurn[])[]): boolean {

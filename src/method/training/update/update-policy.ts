@@ -8,7 +8,7 @@ import {
   ownMetrics,
   type SampleRatios,
 } from '@drmas/engine/loss';
-import { mean, weightedMean } from '@drmas/engine/math';
+import { largest, mean, weightedMean } from '@drmas/engine/math';
 import type { TrainingSample } from '@drmas/engine/nouns';
 import { type Learner, stepsAhead } from '../run/learner.js';
 import type { Coefficients } from '../run/signal.js';
@@ -182,7 +182,7 @@ function agentUpdate(parts: MiniBatchUpdate['gradients'], normalizerOfStep: numb
     entropy: over('entropy'),
     clipFraction: over('clipFraction', 'units'),
     kl: over('approxKl'),
-    maxRatioDeviation: deviations.length === 0 ? undefined : Math.max(...deviations),
+    maxRatioDeviation: deviations.length === 0 ? undefined : largest(deviations),
     ...Object.fromEntries(LOSS_TERMS.map((name) => [name, over(name)])),
   };
   const loss = parts.reduce((sum, { normalizer, result }) => sum + normalizer * result.loss, 0);

@@ -1,5 +1,6 @@
 import type { OptimStepResult } from '@drmas/engine/contract';
 import type { AgentStep, LossTerms, PolicyStep } from '@drmas/engine/events';
+import { largest } from '@drmas/engine/math';
 import type { Turn } from '@drmas/engine/nouns';
 import type { UpdatedTokens } from '../../store/episode-files.js';
 
@@ -39,7 +40,7 @@ export interface PolicyUpdate extends Omit<PolicyStep, 'gradientNorm'> {
 
 export function largestNorm(steps: readonly OptimStepResult[]): number | undefined {
   const norms = steps.flatMap(({ norm }) => norm ?? []);
-  return norms.length < steps.length ? undefined : Math.max(...norms);
+  return norms.length < steps.length ? undefined : largest(norms);
 }
 
 export function outcomeOf(steps: readonly OptimStepResult[]): PolicyUpdate['outcome'] {

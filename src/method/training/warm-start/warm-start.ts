@@ -108,7 +108,7 @@ async function engineNumbers(run: OpenRun, settings: WarmStartSettings): Promise
   for (const policy of run.trained.filter((model) => model.learnsDemonstrations)) {
     const { handle } = policy;
     const samples = sampleOfTraces(run, settings, policy, 'train');
-    for (const row of await handle.logprobs(samples)) numbers.push(...row);
+    for (const row of await handle.logprobs(samples)) for (const logprob of row) numbers.push(logprob);
     const loss = { loss: { type: 'demonstrations' }, normalizer: samples.length } as const;
     numbers.push((await handle.forwardBackward(samples, loss)).gradientNorm ?? 0);
     await handle.discardGradient();

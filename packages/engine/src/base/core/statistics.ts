@@ -40,6 +40,11 @@ export function standardDeviation(values: ArrayLike<number>): number {
   return Math.sqrt(squares / (values.length - 1));
 }
 
+/** The largest of any number of values: `Math.max(...values)` takes some 100,000 only. -Infinity without one. */
+export function largest(values: readonly number[]): number {
+  return values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);
+}
+
 /** The mean of every key over the records that have it; keys in the order of letters. */
 export function meansByKey(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const keys = [...new Set(records.flatMap(Object.keys))].sort();

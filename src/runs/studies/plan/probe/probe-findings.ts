@@ -2,7 +2,7 @@
 
 import type { AgentStep } from '@drmas/engine/events';
 import { meanResponseTokens } from '@drmas/engine/host';
-import { mean, meansByKey } from '@drmas/engine/math';
+import { largest, mean, meansByKey } from '@drmas/engine/math';
 import {
   agentReward,
   type Episode,
@@ -138,7 +138,7 @@ export function probeFindings(
     groupSize: recipe.training.groupSize,
     episodes: episodes.length,
     success: { mean: success, low, high, level },
-    best: mean(perTask.map((scores) => Math.max(...scores))),
+    best: mean(perTask.map(largest)),
     reward: mean(scored.map((group) => mean(group.episodes.map(({ score }) => score.team)))),
     groups: groupFindings(lessons, advantages, costOfCalls(recipe.agents, recipe.training.partWeights)),
     repeated: repeated(groups) / Math.max(1, episodes.length),
