@@ -220,4 +220,29 @@ describe('a request', () => {
     await expect(train(definition, { run, threads: 1, sinks: [{ write }] })).rejects.toThrow(/events\.jsonl/);
     expect(readdirSync(join(run, 'checkpoints'))).not.toEqual([]);
   });
+
+  it("refuses a program's own tasks that have changed", { tags: 'verify' }, async () => {
+    const row = (n: number) => ({ question: `${n}+1`, answer: `${n + 1}` });
+    const list = [1, 2, 3, 4, 5, 6].map(row);
+    const source = (rows: readonly object[]) => {
+      const at = (i: number) => ({ id: `${i}`, data: rows[i % rows.length] });
+      return {
+        name: 'own',
+        load: async (split: string) => ({ name: 'own', size: split === 'train' ? Number.POSITIVE_INFINITY : 4, at }),
+      };
+    };
+    const cases = [
+      ['listed', (rows: readonly object[]) => rows, /the set of tasks tasks \(train\) has changed/],
+      ['sourced', source, /the set of tasks own \(train\) has changed/],
+    ] as const;
+    for (const [name, tasksOf, message] of cases) {
+      const run = join(root, name);
+      const recipe = (rows: readonly object[]) => tinyDefinition({ tasks: tasksOf(rows) } as never);
+      await train(recipe(list), { run, threads: 1 });
+      const again = (rows: readonly object[]) => resume(run, recipe(rows), { from: 'step-000002', threads: 1 });
+      for (const changed of [[...list, row(7)], list.slice(1), [...list.slice(0, 5), row(9)]])
+        await expect(again(changed)).rejects.toThrow(message);
+      expect((await again([...list])).events.at(-1)).toMatchObject({ reason: 'completed' });
+    }
+  });
 });

@@ -1,10 +1,11 @@
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import type { Backend } from '@drmas/engine/contract';
+import { contentHash } from '@drmas/engine/disk';
 import { DrmasError, TrainingError } from '@drmas/engine/errors';
 import type { RunStarted } from '@drmas/engine/events';
 import type { Host } from '@drmas/engine/host';
-import type { TaskOrigin } from '@drmas/engine/nouns';
+import { contentText, type Split, type TaskOrigin, type TaskSet } from '@drmas/engine/nouns';
 import { packageVersion } from '@drmas/engine/platform';
 import { openTraining, warmStart } from '../../../method/checkpoints.js';
 import {
@@ -42,7 +43,7 @@ export async function beginRun({ recipe, tasks, log, host, openBackend }: RunReq
   preparing.opened();
   try {
     await log.begin();
-    logStart(recipe.name, run, log);
+    logStart({ recipe: recipe.name, isProgram: recipe.code === undefined }, run, log);
     const warmed = recipe.warmStart === undefined ? undefined : await warmStart(run, log, recipe.warmStart);
     const training = await openTraining(run, { store: { directory: join(log.path, REFERENCES), mode: 'write' } });
     await publishAll(run);
@@ -69,7 +70,7 @@ function preparingHost(host: Host, log: RunDirectory): { readonly host: Host; re
 }
 
 function logStart(
-  recipe: string,
+  { recipe, isProgram }: { readonly recipe: string; readonly isProgram: boolean },
   { team, seed, assignment, backends, models, tasks, evaluation, trained, warnings }: OpenRun,
   log: RunDirectory,
 ): void {
@@ -86,7 +87,7 @@ function logStart(
       ? {}
       : { backends: Object.fromEntries(Object.entries(backends).map(([name, backend]) => [name, facts(backend)])) }),
     success: team.success !== undefined,
-    ...dataOf(tasks),
+    ...dataOf(tasks, isProgram),
     evaluated: evaluatedTasks(tasks.test, evaluation.tasks),
     learning: Object.fromEntries(
       trained.flatMap(({ name, settings, agents }) => {
@@ -115,12 +116,31 @@ function logStart(
   }
 }
 
-/** The data sets on hubs and the files of tasks, each once, with the files that both splits read. */
-export function dataOf({ train, test }: Tasks): Pick<RunStarted, 'data'> {
+/**
+ * The data sets on hubs and the files of tasks, each once, with the files that both splits read.
+ * @param isProgram Whether a program defined the recipe: no run records its code, so its tasks have a digest
+ */
+export function dataOf({ train, test }: Tasks, isProgram: boolean): Pick<RunStarted, 'data'> {
   const data = new Map<string, TaskOrigin>();
   for (const origin of [...(train.origins ?? []), ...(test.origins ?? [])])
     data.set(origin.name, { ...origin, files: { ...data.get(origin.name)?.files, ...origin.files } });
-  return data.size === 0 ? {} : { data: [...data.values()] };
+  const own = isProgram ? [...digestOf('train', train), ...digestOf('test', test)] : [];
+  const all = [...data.values(), ...own];
+  return all.length === 0 ? {} : { data: all };
+}
+
+/** The tasks of a source whose digest tells that it has changed. */
+const DIGESTED = 256;
+
+/** A digest of the first tasks of a set that no file has. Empty if they cannot be read. */
+function digestOf(split: Split, set: TaskSet): TaskOrigin[] {
+  if (set.origins !== undefined || set.fitted !== undefined) return [];
+  try {
+    const texts = Array.from({ length: Math.min(set.size, DIGESTED) }, (_, i) => contentText(set.at(i)) ?? '');
+    return [{ name: `${set.name} (${split})`, files: { '': contentHash([String(set.size), texts]) } }];
+  } catch {
+    return [];
+  }
 }
 
 function facts({ hardware: { kernels, isa, notice, server } }: Backend) {

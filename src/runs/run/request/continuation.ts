@@ -89,7 +89,8 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
 }
 
 /**
- * Compares the files that tasks are read from with those that the run began with. Other tasks may be held out then.
+ * Compares the tasks, or the files that they are read from, with those that the run began with. Other tasks may be held
+ * out then.
  * @throws RunError naming the first file that differs, unless the change is accepted
  */
 export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptChanges = false): Promise<void> {
@@ -97,7 +98,7 @@ export async function requireSameData(run: RunDirectory, tasks: Tasks, acceptCha
   if (changed !== undefined) throw changedSince(run, `${changed.what} has changed`);
 }
 
-/** The files of tasks, on this disk and of hubs, that differ from those that the run began with, in words. */
+/** The files and sets of tasks, on this disk and of hubs, that differ from those that the run began with, in words. */
 export async function changedData(
   run: RunDirectory,
   tasks: Tasks,
@@ -105,11 +106,12 @@ export async function changedData(
   const began = (await run.events()).find((event) => event.type === 'run.started');
   if (began?.type !== 'run.started') return [];
   const before = new Map(began.data?.map((origin) => [origin.name, origin]));
-  return (dataOf(tasks).data ?? []).flatMap(({ name, commit, files }) =>
+  return (dataOf(tasks, true).data ?? []).flatMap(({ name, commit, files }) =>
     Object.entries(files).flatMap(([file, sha256]) => {
       const was = before.get(name)?.files[file];
       const isLocal = commit === undefined;
-      const what = isLocal ? `the file of tasks ${name}` : `${file} of ${name}`;
+      const ofSource = file === '' ? `the set of tasks ${name}` : `the file of tasks ${name}`;
+      const what = isLocal ? ofSource : `${file} of ${name}`;
       return was !== undefined && was !== sha256 ? [{ what, isLocal }] : [];
     }),
   );

@@ -18,7 +18,10 @@ export interface TaskOrigin {
   readonly name: string;
   /** The commit that the revision was. Absent for a file of this machine. */
   readonly commit?: string;
-  /** The SHA-256 of each file that was read, hexadecimal, by its path in the data set or its name. */
+  /**
+   * The SHA-256 of each file that was read, hexadecimal, by its path in the data set or its name. The name is empty for
+   * tasks that no file has.
+   */
   readonly files: Readonly<Record<string, string>>;
 }
 

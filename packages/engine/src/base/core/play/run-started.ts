@@ -22,7 +22,10 @@ export interface RunStarted {
       { readonly kernels: string; readonly isa: string; readonly server?: Readonly<Record<string, unknown>> }
     >
   >;
-  /** The data sets on hubs and the files that the tasks were read from, with digests. Absent if there are none. */
+  /**
+   * The data sets on hubs and the files that the tasks were read from, with digests. If a program defined the recipe,
+   * also a digest of the first tasks of each other set. Absent if there are none.
+   */
   readonly data?: readonly TaskOrigin[];
   /** Whether the team has a function `success`. Logs of earlier versions lack it. */
   readonly success?: boolean;
