@@ -23,7 +23,10 @@ const evaluationSchema = z.strictObject({
   samples: count.default(4).describe('Episodes of each task: the k of avg@k.'),
   samplesDuring: count
     .optional()
-    .describe('Episodes of each task in the evaluations between the first and the last. Default: `samples`.'),
+    .describe(
+      'Episodes of each task in the evaluations between the first and the last. An evaluation that ends the run by ' +
+        '`stopWhen` is the last one, and has as many. Default: `samples`.',
+    ),
   level: z.number().gt(0).lt(1).default(0.95).describe('The confidence level of the intervals.'),
   by: z
     .union([fieldName.transform((field) => [field]), z.array(fieldName).min(1).readonly()], {
