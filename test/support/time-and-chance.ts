@@ -56,15 +56,28 @@ export function repeatedly(milliseconds: number, action: () => unknown): () => v
  * Does work for which time passes only as it says: timers and `performance` stand still until `pass` lets so many
  * milliseconds go by. What comes from other processes comes as ever; `eventually` waits for it. Not for work that calls
  * Node's `fetch`, which sets timers of one clock and clears them on the other.
+ *
+ * `stall` does work in one go, as a timer does: nothing is read from other processes meanwhile. Its `jump` lets
+ * milliseconds go by.
  */
 export async function onFakeClock<T>(
-  work: (pass: (milliseconds: number) => Promise<unknown>) => Promise<T>,
+  work: (
+    pass: (milliseconds: number) => Promise<unknown>,
+    stall: (work: (jump: (milliseconds: number) => void) => void) => Promise<void>,
+  ) => Promise<T>,
 ): Promise<T> {
+  const { setTimeout: later } = globalThis;
   const timers = fakeTimers.install({
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'],
   });
   try {
-    return await work((milliseconds) => timers.tickAsync(milliseconds));
+    return await work(
+      (milliseconds) => timers.tickAsync(milliseconds),
+      (stalling) =>
+        new Promise((resolve) => {
+          later(() => resolve(stalling((milliseconds) => timers.tick(milliseconds))), 0);
+        }),
+    );
   } finally {
     timers.uninstall();
   }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually, onFakeClock, takesTime } from '../../../../test/support/time-and-chance.js';
+import { eventually, onFakeClock } from '../../../../test/support/time-and-chance.js';
 import { TorchProcess } from './torch-process.js';
 
 /** A worker that runs a program in JavaScript in Python's place. */
@@ -131,20 +131,23 @@ describe('the process of the engine on PyTorch', () => {
   });
 
   it('lets a worker live that answered while this process stood still', async () => {
-    const one = start(
-      `${READER}
+    const program = `${READER}
+      let pings = 0;
       const take = ({ type, id }) => {
-        if (type === 'ping') write({ type: 'pong' });
-        else write({ type: 'answer', id });
-      };`,
-      600,
-    );
-    await one.call('state', {});
-    await takesTime(150); // a ping is on its way
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);
-    await takesTime(50);
-    expect(one.dead).toBeUndefined();
-    expect((await one.call('state', {})).value).toEqual({});
+        if (type !== 'ping') write({ type: 'answer', id });
+        else if (++pings === 6) write({ type: 'pong' });
+      };`;
+    await onFakeClock(async (_, stall) => {
+      const one = start(program, 600);
+      await one.call('state', {});
+      await stall((jump) => {
+        jump(600); // six pings are on their way
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000); // the answer waits in the pipe
+        jump(100);
+      });
+      expect((await one.call('state', {})).value).toEqual({});
+      expect(one.dead).toBeUndefined();
+    });
   });
 
   it('forgets a call whose arguments cannot be sent', async () => {
