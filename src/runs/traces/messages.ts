@@ -243,7 +243,7 @@ function partOf(part: unknown, report: Report): Part {
   return { text: '' };
 }
 
-/** What a text among parts repeats: OpenLLMetry writes LangChain's parts of other types as texts of their JSON. */
+/** The part that a text repeats: OpenLLMetry writes LangChain's parts of other types as texts of their JSON. */
 function partIn(text: string, calls: readonly ToolCall[]): 'call' | 'thought' | undefined {
   const part = jsonOf(text, /^\s*\{/);
   if (!isObject(part)) return undefined;
