@@ -2,13 +2,13 @@ import { existsSync } from 'node:fs';
 import { DrmasError, messageOf } from '@drmas/engine/errors';
 import { Secret } from '@drmas/engine/host';
 import { packageVersion } from '@drmas/engine/platform';
-import { CommanderError, Option, Command as Program } from 'commander';
+import { CommanderError, InvalidArgumentError, Option, Command as Program } from 'commander';
 import { keyVariablesOf, settingNamed } from '../method/recipe.js';
 import { standard } from '../runs/composition.js';
 import { allowStored } from '../runs/index.js';
 import type { CommandContext } from './command-context.js';
 import { commandGroups, otherFlags, otherWords, shortNames } from './commands/index.js';
-import { argumentText, type Command, flagName } from './define-command.js';
+import { type Argument, argumentText, type Command, flagName } from './define-command.js';
 import type { Flag } from './flags.js';
 import { guardedStream } from './reporter/screen.js';
 
@@ -92,7 +92,7 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
       .description(command.description);
     child.showHelpAfterError(`(${path} ${command.name} --help lists its flags)`);
     if ('set' in command.flags) child.configureOutput({ outputError: (message, write) => write(withSetting(message)) });
-    for (const one of args) child.argument(argumentText(one), one.description);
+    for (const one of args) child.argument(argumentText(one), one.description, parserOf(one));
     for (const [key, flag] of Object.entries(command.flags)) child.addOption(optionOf(key, flag));
     if (examples.length > 0) child.addHelpText('after', examplesText(examples));
     child.action(async (...words: (string | string[])[]) => {
@@ -111,9 +111,18 @@ function programOf(context: CommandContext, ended: (exitCode: number) => void): 
   return program;
 }
 
+/** A word of the command line. Scripts type an empty one for a variable that is not set. */
+function filled(word: string): string {
+  if (word === '') throw new InvalidArgumentError('it is empty; is a variable of the shell not set?');
+  return word;
+}
+
+const parserOf = ({ words }: Argument) =>
+  words === 'any number' ? (word: string, before: readonly string[] = []) => [...before, filled(word)] : filled;
+
 function optionOf(key: string, { value, description, required, choices, byDefault, parse }: Flag): Option {
   const option = new Option(`${flagName(key)}${value === undefined ? '' : ` <${value}>`}`, description);
-  if (parse !== undefined) option.argParser(parse);
+  if (value !== undefined) option.argParser((word, previous) => (parse ?? ((text) => text))(filled(word), previous));
   if (choices !== undefined) option.choices(choices);
   if (byDefault !== undefined) option.default(byDefault);
   return option.makeOptionMandatory(required === true);

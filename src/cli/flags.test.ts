@@ -12,6 +12,7 @@ import type { Recipe } from '../method/recipe/recipe.js';
 import { RunDirectory } from '../method/store/run-directory.js';
 import type { RunPlace } from '../runs/run/execute/start-run.js';
 import { commands, shortNames } from './commands/index.js';
+import { type Command, flagName } from './define-command.js';
 import { device, ownDevice, withModel } from './flags.js';
 
 describe('--device', () => {
@@ -120,4 +121,44 @@ describe('--model', () => {
     expect(await drmas(['export', run, '--agent', 'solver', '--to', to])).toMatchObject({ code: 0 });
     expect(await nodeFiles.exists(join(to, 'model.safetensors'))).toBe(true); // merged with the file's weights
   });
+});
+
+/** Each command as it is typed, with those below others. */
+function typed(list: readonly Command[], above: readonly string[] = []): [words: readonly string[], Command][] {
+  return list.flatMap((command) => {
+    const words = [...above, command.name];
+    return [[words, command] as [readonly string[], Command], ...typed(command.subcommands ?? [], words)];
+  });
+}
+
+describe('an empty word, as of a variable of the shell that is not set', () => {
+  it.each(typed([...commands, ...shortNames]).map(([words, command]) => ({ name: words.join(' '), words, command })))(
+    'is no argument of $name, and no value of its flags',
+    async ({ words, command: { arguments: args, flags } }) => {
+      const required = Object.entries(flags).filter(([, flag]) => flag.required === true);
+      const needed = required.flatMap(([key]) => [flagName(key), 'x']);
+      for (const i of args.keys()) {
+        const given = args.slice(0, i + 1).map((_, j) => (j === i ? '' : 'x'));
+        const { code, err } = await drmas([...words, ...given, ...needed]);
+        expect({ code, err }).toEqual({
+          code: 2,
+          err: expect.stringContaining(`argument '${args[i]?.name}'. it is empty`),
+        });
+      }
+      for (const [key, { value, choices }] of Object.entries(flags)) {
+        if (value === undefined) continue;
+        const { code, err } = await drmas([...words, ...args.map(() => 'x'), flagName(key), '']);
+        expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining(`'${flagName(key)} <${value}>'`) });
+        expect(err).toMatch(choices === undefined ? /it is empty; is a variable/ : /Allowed choices are/);
+      }
+    },
+  );
+});
+
+it.each(['watch', 'serve'])('%s takes ports that there are', async (name) => {
+  for (const wrong of ['-1', '65536', '99999', '80.5', 'http', ' ', '1e99'])
+    expect(await drmas([name, 'nowhere', '--port', wrong])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`expected an integer from 0 to 65535, got '${wrong}'`),
+    });
 });

@@ -57,6 +57,16 @@ const number = (
 export const integer = (low: number, description: string) =>
   number('n', description, `an integer >= ${low}`, (given) => Number.isSafeInteger(given) && given >= low);
 
+const MOST_PORTS = 65_535;
+
+export const port = (description: string) =>
+  number(
+    'n',
+    description,
+    `an integer from 0 to ${MOST_PORTS}`,
+    (given) => Number.isInteger(given) && given >= 0 && given <= MOST_PORTS,
+  );
+
 export const decimal = (description: string) => number('x', description, 'a number', Number.isFinite);
 
 /** A number from 0 to 1. */

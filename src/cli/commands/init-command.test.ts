@@ -327,8 +327,7 @@ describe('init --example', () => {
     expect(code).toBe(2);
     expect(err).toContain("there is no example 'juge'; did you mean 'judge'? (known: ai-sdk, ");
     expect(await readdir(root)).not.toContain('none');
-    for (const words of [['init'], ['init', '']])
-      expect(await drmas(words)).toMatchObject({ code: 2, err: expect.stringContaining('expected a directory') });
+    expect(await drmas(['init'])).toMatchObject({ code: 2, err: expect.stringContaining('expected a directory') });
     for (const wrong of ['../recipes/math', '', '.'])
       expect((await drmas(['init', there, '--example', wrong])).code).toBe(2);
   });

@@ -2,7 +2,7 @@ import { constants, setPriority } from 'node:os';
 import { RUNS } from '../../dashboard/report.js';
 import { startWatching } from '../../dashboard/watch.js';
 import { defineCommand, optionalArgument } from '../define-command.js';
-import { allowHost, integer, text } from '../flags.js';
+import { allowHost, integer, port, text } from '../flags.js';
 import { AWAITED, awaitRun } from '../open-dashboard.js';
 
 export const watch = defineCommand({
@@ -12,7 +12,7 @@ export const watch = defineCommand({
     'serves a dashboard of a run, an ablation or a folder of runs until Ctrl-C. It writes no files of runs, and takes no lock. Only this machine can open it, unless you set `--host` and a token',
   arguments: [optionalArgument('folder', `a run, an ablation or a folder of runs (default: ${RUNS})`)],
   flags: {
-    port: integer(0, 'port (default: 7373, or a free one)'),
+    port: port('port (default: 7373, or a free one)'),
     host: text('address', 'address to listen on; an address beyond this machine needs a token (default: 127.0.0.1)'),
     token: text('text', 'the token that a browser must send (default: DRMAS_TOKEN of the environment)'),
     allowHost,

@@ -77,9 +77,9 @@ describe('serve', () => {
   it.each([
     [['--host', '0.0.0.0'], /other machines can reach 0.0.0.0: set a token/],
     [['--host', '0.0.0.0', '--token', 'short'], /try tokens: set a token of at least 12 characters .* got 5/],
-    [['--token', ''], /the token is empty/],
+    [['--token', ''], /it is empty/],
     [['--token', 'two words'], /only letters, digits and signs of ASCII/],
-    [['--port', '-1'], /expected an integer >= 0/],
+    [['--port', '-1'], /expected an integer from 0 to 65535/],
     [['--checkpoint', '3'], /has no checkpoint '3'; it has step-000001/],
     [['--follow', '--checkpoint', '3'], /--follow serves the newest checkpoint/],
     [['--follow', '--agent', 'sover'], /no trained agent 'sover'; did you mean 'solver'/],

@@ -13,7 +13,7 @@ import {
 } from '../../../serve/index.js';
 import type { CommandContext } from '../../command-context.js';
 import { argument, defineCommand } from '../../define-command.js';
-import { allowEndpoint, allowHost, checkpoint, integer, ownDevice, text, threads, toggle } from '../../flags.js';
+import { allowEndpoint, allowHost, checkpoint, integer, ownDevice, port, text, threads, toggle } from '../../flags.js';
 import { worker } from './worker-command.js';
 
 const PORT = 8321;
@@ -30,7 +30,7 @@ export const serve = defineCommand({
     'serves the trained agents as models: chat completions, responses and messages, streamed, with tools, several requests at once. With `--follow` each newer checkpoint of the run answers new requests. With `--tinker` it serves a model that clients of the Tinker protocol train and sample: the official Python client, or `tinker({ url })` in a recipe. `drmas serve worker` plays episodes for a run on a queue',
   arguments: [argument('run', 'directory of a run or of an exported agent; with --tinker a model')],
   flags: {
-    port: integer(0, `port; 0 chooses a free one (default: ${PORT})`),
+    port: port(`port; 0 chooses a free one (default: ${PORT})`),
     host: text('address', `address to listen on; an address beyond this machine needs a token (default: ${HOST})`),
     token: text(
       'token',
