@@ -33,7 +33,7 @@ export { accessBy, type Guard, guardOf } from './base/platform/servers/guards.js
 export { type GuardedApp, listen } from './base/platform/servers/listen.js';
 export { chosenToken, isEqual, isLoopback, newToken } from './base/platform/servers/token.js';
 export { startWorker } from './base/platform/start-worker.js';
-export { importUserModule } from './base/platform/user-modules.js';
+export { importUserModule, requireLoadablePath } from './base/platform/user-modules.js';
 export { findVulkan, type VulkanParts } from './base/platform/vulkan-drivers.js';
 export {
   askedWait,

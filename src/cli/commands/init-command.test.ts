@@ -321,6 +321,18 @@ describe('init --example', () => {
     });
   });
 
+  it.skipIf(process.platform === 'win32').each(['a b', 'a#b', '100%', 'a%3Fb', 'é', "it's", 'a?b', 'a\\b', 'a?b/c'])(
+    'writes a project into %j if its recipe can be loaded from there, else nothing',
+    async (name) => {
+      const [sign] = /[?\\]/.exec(name) ?? [];
+      const { code, err } = await drmas(['init', join(root, 'named', name)]);
+      expect({ code, err }).toEqual(
+        sign === undefined ? { code: 0, err: '' } : { code: 2, err: expect.stringContaining(`a path with ${sign}`) },
+      );
+      expect(await nodeFiles.exists(join(root, 'named', name))).toBe(sign === undefined);
+    },
+  );
+
   it('lists the examples if it knows none of this name, and writes nothing', async () => {
     const there = join(root, 'none');
     const { code, err } = await drmas(['init', there, '--example', 'juge']);

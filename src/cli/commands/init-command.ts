@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { lstat, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { ArgumentError, HubError, messageOf } from '@drmas/engine/errors';
 import { describeModel, modelDirectory } from '@drmas/engine/formats';
-import { commandText, nodeFiles } from '@drmas/engine/platform';
+import { commandText, nodeFiles, requireLoadablePath } from '@drmas/engine/platform';
 import { defineCommand, optionalArgument } from '../define-command.js';
 import { text } from '../flags.js';
 import { aroundProgram, MODEL } from '../init/around-program.js';
@@ -96,6 +97,7 @@ export const init = defineCommand({
     const model = modelName === undefined ? undefined : await modelOf(modelName, target, context.environment);
     if (from !== undefined) aroundProgram(resolve(from), target, { extension: 'ts' }); // before there is a directory
     try {
+      requireLoadablePath(pathToFileURL(join(target, 'team.ts')).href);
       await nodeFiles.makeDirectory(target);
       if (!statSync(target).isDirectory()) throw new Error('it is a file');
     } catch (error) {

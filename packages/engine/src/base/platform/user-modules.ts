@@ -30,6 +30,14 @@ function prepare(): Promise<void> {
 /** URLs that the loader takes for others: it ends a TypeScript file's path at `?`. Node itself refuses a `\`. */
 const UNREADABLE = /%5C|%3F.*\.m?tsx?$/i;
 
+/** Requires that modules can be loaded from a file URL. @throws Error naming the sign that keeps them from it */
+export function requireLoadablePath(url: string): void {
+  const [sign] = UNREADABLE.exec(url) ?? [];
+  if (sign === undefined) return;
+  const named = /^%5c/i.test(sign) ? '\\' : '?';
+  throw new Error(`a program in a path with ${named} cannot be loaded; rename the folder or the file`);
+}
+
 /**
  * The exports of a module.
  * @param url Its absolute file URL
@@ -37,8 +45,7 @@ const UNREADABLE = /%5C|%3F.*\.m?tsx?$/i;
  */
 export async function importUserModule(url: string): Promise<Readonly<Record<string, unknown>>> {
   if (url.endsWith('.cts')) throw new Error('a .cts file is CommonJS, and drmas is an ES module; expected .ts or .mts');
-  if (UNREADABLE.test(url))
-    throw new Error(`the loader of TypeScript cannot read a path with ? or \\ in it; rename the folder or the file`);
+  requireLoadablePath(url);
   await prepare();
   return (await import(url)) as Record<string, unknown>;
 }
