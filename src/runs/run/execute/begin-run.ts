@@ -129,18 +129,30 @@ export function dataOf({ train, test }: Tasks, isProgram: boolean): Pick<RunStar
   return all.length === 0 ? {} : { data: all };
 }
 
-/** The tasks of a source whose digest tells that it has changed. */
-const DIGESTED = 256;
+/** The first tasks of a source, and the first characters of their texts, whose digest tells that it has changed. */
+const DIGESTED = { tasks: 256, characters: 2 ** 22 };
 
-/** A digest of the first tasks of a set that no file has. Empty if they cannot be read. */
+/** A digest of the first tasks of the sets that no file has. Empty if there are none, or they cannot be read. */
 function digestOf(split: Split, set: TaskSet): TaskOrigin[] {
-  if (set.origins !== undefined || set.fitted !== undefined) return [];
   try {
-    const texts = Array.from({ length: Math.min(set.size, DIGESTED) }, (_, i) => contentText(set.at(i)) ?? '');
-    return [{ name: `${set.name} (${split})`, files: { '': contentHash([String(set.size), texts]) } }];
+    const own = firstTasks(set);
+    return own.length === 0 ? [] : [{ name: `${set.name} (${split})`, files: { '': contentHash(own) } }];
   } catch {
     return [];
   }
+}
+
+function firstTasks(set: TaskSet): (string | string[])[] {
+  if (set.parts !== undefined) return set.parts.flatMap(firstTasks);
+  if (set.origins !== undefined || set.fitted !== undefined) return [];
+  const texts: string[] = [];
+  // A task may have images, of which each byte is a number in its text.
+  for (let i = 0, room = DIGESTED.characters; i < Math.min(set.size, DIGESTED.tasks) && room > 0; i++) {
+    const text = contentText(set.at(i)) ?? '';
+    texts.push(text);
+    room -= text.length;
+  }
+  return [String(set.size), texts];
 }
 
 function facts({ hardware: { kernels, isa, notice, server } }: Backend) {
