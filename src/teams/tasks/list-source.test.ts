@@ -60,6 +60,12 @@ describe('a list of tasks', () => {
     await expect(listSource(list, 'tasks.test').load('test', schema)).rejects.toThrow(message);
   });
 
+  it('names the faults of a task as it is written, not of its number as a text', async () => {
+    const numeric = schema.extend({ answer: z.number() });
+    const refused = listSource<unknown>([{ question: 1, answer: 2 }], 'tasks').load('test', numeric);
+    await expect(refused).rejects.toThrow(/task: question: [^;]*, got/);
+  });
+
   it('has fields for a curriculum that the data of the team leave out', async () => {
     const list = [{ question: 'a', difficulty: 'hard' }];
     const set = await listSource<unknown>(list, 'tasks').load('train', schema);

@@ -20,7 +20,8 @@ export function listSource<Data>(list: readonly Data[], name: string): TaskSourc
         const read = (data: unknown) => schema?.safeParse(data) ?? { success: true, data: given };
         const whole = read(given);
         // As in a file, a number is the text of an answer if the team reads texts alone.
-        const checked = whole.success || typeof row.answer !== 'number' ? whole : read(withTextAnswer(row));
+        const asText = whole.success || typeof row.answer !== 'number' ? whole : read(withTextAnswer(row));
+        const checked = asText.success ? asText : whole;
         if (checked.success) return { id, data: checked.data, ...(metadata && { metadata }) };
         const faults = issuesText(checked.error.issues);
         throw new TaskError(`does not fit the team's task: ${faults}, got ${shown(given)}`, where);
