@@ -99,6 +99,8 @@ describe('runs of LangSmith', () => {
   it.each(
     ofModel.flatMap((node) => [
       ['buyer', 'buyer:4f1c|', node],
+      ['buyer', 'buyer:4f1c|agent:77aa|', node],
+      ['nobody', 'agent:77aa|', node],
       ['nobody', '', node],
     ]),
   )('are of %s, the node around an agent of LangGraph, at %s%s', async (agent, place, node) => {

@@ -60,12 +60,12 @@ export function langsmithRun(value: JsonFields): UnplacedSpan | undefined {
 export const graphAgent = (metadata: JsonFields): string | undefined =>
   [metadata.lc_agent_name, metadata.agent_name, nodeOf(metadata)].map(text).find((each) => each !== undefined);
 
-/** The node of LangGraph: in a graph of its own the node around it, `buyer` of `buyer:4f1c|agent:9b02`. */
+/** The node of LangGraph. If it calls the model, the nearest other around it: `buyer` of `buyer:4f1c|agent:9b02`. */
 function nodeOf(metadata: JsonFields): unknown {
   const node = text(metadata.langgraph_node);
   const names = text(metadata.langgraph_checkpoint_ns)?.split('|') ?? [];
-  const around = names.at(-2)?.split(':')[0];
-  return node !== undefined && OF_MODEL.test(node) ? around : node;
+  if (node === undefined || !OF_MODEL.test(node)) return node;
+  return names.map((name) => name.split(':')[0] as string).findLast((name) => !OF_MODEL.test(name));
 }
 
 /** The result of a call. LangSmith wraps a value that is no object. */
