@@ -207,3 +207,9 @@ describe('more episodes, tasks or updates at once than memory holds', () => {
     await expect(prepareTasks(tinyRecipe({}, overrides))).rejects.toThrow(message);
   });
 });
+
+it('a curriculum that can have no effect is refused in training alone: stored runs can be evaluated', async () => {
+  const idle = tinyRecipe({}, ['training.curriculum={"by":"absent"}']);
+  await expect(prepareTasks(idle)).rejects.toThrow(/^training.curriculum/);
+  await expect(prepareTasks(idle, 'evaluation')).resolves.toBeDefined();
+});
