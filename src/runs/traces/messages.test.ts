@@ -107,6 +107,18 @@ it.each(Object.keys(histories))('reads an answer with two calls in the history o
   expect(messages?.length).toBe(5);
 });
 
+it('leaves calls of another speaker than the text before them in a message of their own', async () => {
+  const of = (name: string) => [
+    { role: 'assistant', name, content: 'Hm.' },
+    { role: 'assistant', name: 'coder', content: '', tool_calls: two },
+  ];
+  const lengthOf = async (history: readonly object[]) => {
+    const row = call([question, ...history, ...answers], told, { 'gen_ai.tool.definitions': [price] });
+    return (await imported(row)).demonstrations.at(-1)?.messages.length;
+  };
+  expect([await lengthOf(of('planner')), await lengthOf(of('coder'))]).toEqual([6, 5]);
+});
+
 it('leaves JSON in an answer that is no part', async () => {
   for (const json of ['{"type":"function_call","id":"c9"}', '{"type":"thinking","of":"figs"}']) {
     const [row] = (await imported(call([question], { role: 'assistant', parts: [text('So: '), text(json)] })))

@@ -68,6 +68,7 @@ export function instructionsOf(attribute: unknown, report: Report): string {
 export function messagesOf(list: readonly unknown[], report: Report): Message[] {
   const messages: Message[] = [];
   const callsOf = new Map<Message, ToolCall[]>();
+  let speaker = '';
   for (const each of list) {
     const value = serialized(withRole(jsonOf(each)));
     if (!isObject(value)) {
@@ -78,9 +79,13 @@ export function messagesOf(list: readonly unknown[], report: Report): Message[] 
     const read = isItem(value) ? itemOf(value, report) : messageOf(value, report);
     // OpenAI's Responses: the text of an answer and its calls follow each other, as items or as messages of a tracer.
     const [first, ...more] = read;
-    if (last?.role === 'assistant' && first?.role === 'assistant' && first.content === '' && first.toolCalls) {
+    const named = isItem(value) ? '' : wordOf(value.name);
+    const isOther = named !== '' && speaker !== '' && named !== speaker;
+    speaker = named;
+    const isCalls = first?.role === 'assistant' && first.content === '' && first.toolCalls;
+    if (last?.role === 'assistant' && isCalls && !isOther) {
       const calls = callsOf.get(last) ?? [...(last.toolCalls ?? [])];
-      calls.push(...first.toolCalls);
+      calls.push(...isCalls);
       callsOf.set(last, calls);
       messages.push(...more);
     } else for (const message of read) messages.push(message);
