@@ -253,7 +253,8 @@ function partIn(text: string, calls: readonly ToolCall[]): 'call' | 'thought' | 
   const part = jsonOf(text, /^\s*\{/);
   if (!isObject(part)) return undefined;
   const { type, id, call_id: callId = id } = part;
-  if (CALLS.includes(wordOf(type)) && calls.some((call) => call.id === wordOf(callId))) return 'call';
+  const own = wordOf(callId);
+  if (CALLS.includes(wordOf(type)) && own !== '' && calls.some((call) => call.id === own)) return 'call';
   const isThought = THOUGHTS.includes(wordOf(type)) && (typeof part.thinking === 'string' || /^rs_/.test(wordOf(id)));
   return isThought ? 'thought' : undefined;
 }

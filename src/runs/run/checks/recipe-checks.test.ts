@@ -193,7 +193,7 @@ describe('more episodes, tasks or updates at once than memory holds', () => {
   it.each([
     [['training.groupSize=1e9'], /^training.groupSize: a step would have \d{10,} episodes, expected at most 1000000$/],
     [['training.tasksPerStep=1e9'], /^training.tasksPerStep: a step would have 4000000000 episodes/],
-    [refill, /^training.filter.refill.maxRounds: a step would have 8000000000 episodes/],
+    [refill, /^training.filter.refill.maxRounds: a step would have 1000000000 rounds/],
     [['training.curriculum.by=level', 'training.curriculum.candidates=1e9'], /^training.curriculum.candidates: a step/],
     [['advantage.type=counterfactual', 'advantage.alternatives=1e9'], /^advantage.alternatives: a step would play/],
     [['policies.solver.epochs=1e9'], /^policies.solver.epochs: a step would have 1000000000 updates/],
@@ -205,6 +205,12 @@ describe('more episodes, tasks or updates at once than memory holds', () => {
     [['evaluation.samplesDuring=1e9'], /^evaluation.samplesDuring: an evaluation would have/],
   ])('are refused before the run: %s', async (overrides, message) => {
     await expect(prepareTasks(tinyRecipe({}, overrides))).rejects.toThrow(message);
+  });
+
+  it('leave room for many rounds of which few are played', async () => {
+    const large = ['training.tasksPerStep=1024', 'training.groupSize=128', 'training.filter.refill.maxRounds=10'];
+    const recipe = tinyRecipe({}, ['training.filter.type=equal-outcomes', ...large]);
+    await expect(prepareTasks(recipe)).resolves.toBeDefined();
   });
 });
 

@@ -142,7 +142,8 @@ function* stepSizeChecks(
   // No round comes after the last task of a set.
   const rounds = Math.min(refill?.maxRounds ?? 1, Math.ceil(train.size / tasksPerStep));
   const { alternatives = 1 } = choices as { readonly alternatives?: number };
-  yield* productChecks('a step would have # episodes', [...episodes, ['training.filter.refill.maxRounds', rounds]]);
+  yield* productChecks('a step would have # episodes', episodes);
+  yield* productChecks('a step would have # rounds', [['training.filter.refill.maxRounds', rounds]]);
   yield* productChecks('a step would choose among # tasks', [
     tasks,
     ['training.curriculum.candidates', curriculum?.candidates ?? 1],
