@@ -118,13 +118,13 @@ function logStart(
 
 /**
  * The data sets on hubs and the files of tasks, each once, with the files that both splits read.
- * @param isProgram Whether a program defined the recipe: no run records its code, so its tasks have a digest
+ * @param digests Whether sets that no file has get a digest: no run records the code of a program that defined them
  */
-export function dataOf({ train, test }: Tasks, isProgram: boolean): Pick<RunStarted, 'data'> {
+export function dataOf({ train, test }: Tasks, digests: boolean): Pick<RunStarted, 'data'> {
   const data = new Map<string, TaskOrigin>();
   for (const origin of [...(train.origins ?? []), ...(test.origins ?? [])])
     data.set(origin.name, { ...origin, files: { ...data.get(origin.name)?.files, ...origin.files } });
-  const own = isProgram ? [...digestOf('train', train), ...digestOf('test', test)] : [];
+  const own = digests ? [...digestOf('train', train), ...digestOf('test', test)] : [];
   const all = [...data.values(), ...own];
   return all.length === 0 ? {} : { data: all };
 }
@@ -146,7 +146,7 @@ function firstTasks(set: TaskSet): (string | string[])[] {
   if (set.parts !== undefined) return set.parts.flatMap(firstTasks);
   if (set.origins !== undefined || set.fitted !== undefined) return [];
   const texts: string[] = [];
-  // A task may have images, of which each byte is a number in its text.
+  // A task may have images: its text has a number for each of their bytes.
   for (let i = 0, room = DIGESTED.characters; i < Math.min(set.size, DIGESTED.tasks) && room > 0; i++) {
     const text = contentText(set.at(i)) ?? '';
     texts.push(text);

@@ -106,7 +106,8 @@ export async function changedData(
   const began = (await run.events()).find((event) => event.type === 'run.started');
   if (began?.type !== 'run.started') return [];
   const before = new Map(began.data?.map((origin) => [origin.name, origin]));
-  return (dataOf(tasks, true).data ?? []).flatMap(({ name, commit, files }) =>
+  const digested = began.data?.some(({ files }) => '' in files) === true;
+  return (dataOf(tasks, digested).data ?? []).flatMap(({ name, commit, files }) =>
     Object.entries(files).flatMap(([file, sha256]) => {
       const was = before.get(name)?.files[file];
       const isLocal = commit === undefined;
