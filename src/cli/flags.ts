@@ -57,14 +57,12 @@ const number = (
 export const integer = (low: number, description: string) =>
   number('n', description, `an integer >= ${low}`, (given) => Number.isSafeInteger(given) && given >= low);
 
-const MOST_PORTS = 65_535;
-
 export const port = (description: string) =>
   number(
     'n',
     description,
-    `an integer from 0 to ${MOST_PORTS}`,
-    (given) => Number.isInteger(given) && given >= 0 && given <= MOST_PORTS,
+    'an integer from 0 to 65535',
+    (given) => Number.isInteger(given) && given >= 0 && given < 2 ** 16,
   );
 
 export const decimal = (description: string) => number('x', description, 'a number', Number.isFinite);

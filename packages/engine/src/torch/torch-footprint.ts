@@ -110,12 +110,13 @@ async function besideCard(
     return { notes: [`memory is that of a card; the run cannot start here: ${problem}`] };
   const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
   const least = total - cache * (1 - FEWEST_SLOTS / SIZES.card.slots);
+  const fits = least <= card.free;
   const verdict =
     total <= card.free
       ? 'so the run fits'
-      : least <= card.free
+      : fits
         ? 'so the run fits with fewer requests at once'
         : 'so the run does not fit';
   const note = `memory is that of a card: ${device}, ${card.name}, has ${gigabytes(card.free)} free, ${verdict}`;
-  return { notes: [note], fits: least <= card.free };
+  return { notes: [note], fits };
 }

@@ -196,7 +196,7 @@ function intervalOf(perTask: readonly number[], level: number, method: typeof sc
 
 /** Estimates pass@k for k = 1, 2, 4 ... up to the samples a task, each without bias from all samples. */
 function passAt(scores: readonly (readonly number[])[]): Record<string, number> {
-  const samples = -largest(scores.map((ofTask) => -ofTask.length));
+  const samples = scores.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
   const estimates: Record<string, number> = {};
   for (let k = 1; k <= samples; k *= 2) estimates[k] = mean(scores.map((ofTask) => bestAtK(ofTask, k)));
   return estimates;
