@@ -8,7 +8,7 @@ import type { Keyboard } from './command-context.js';
 const LONGEST = 2 ** 24;
 
 export interface InputLines {
-  /** What a person edits the lines with. */
+  /** Lets a person edit the lines, and ends the input. */
   readonly editor: Interface;
   /**
    * The lines without the byte order mark that PowerShell and editors of Windows put before the first one. Iterating

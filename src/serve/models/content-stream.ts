@@ -17,7 +17,7 @@ export class ContentStream {
   #state: 'start' | 'thinking' | 'thought' | 'answer' | 'held' = 'start';
   /** Text whose kind is not known yet. */
   #waiting = '';
-  /** The marks of which one ends the thinking. */
+  /** The marks that may end the thinking. */
   #ends = endsOfThinking('');
   #given = '';
   #hasThought = false;

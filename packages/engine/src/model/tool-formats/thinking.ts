@@ -7,7 +7,7 @@ export const THINKING = [
 ] as const;
 const [BEGINNINGS, ENDS] = [THINKING.map(([begin]) => begin), THINKING.map(([, end]) => end)];
 
-/** The marks of which one ends the thinking of a text: its own if the text begins with one, else any. */
+/** The marks that may end the thinking of a text. If the text begins with a mark, only the end of this kind may. */
 export function endsOfThinking(text: string): readonly string[] {
   const own = THINKING.find(([begin]) => text.trimStart().startsWith(begin));
   return own === undefined ? ENDS : [own[1]];
