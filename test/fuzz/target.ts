@@ -28,7 +28,7 @@ export async function complaintAbout(target: Target, input: Buffer): Promise<str
   const run = async () => target.run(input);
   const reading = () => processorSeconds(() => run().catch(complain));
   let seconds = await reading();
-  // The first time may hold the collection of what other tests left in this process.
+  // The first time may pay for garbage that other tests left in this process.
   if (seconds > MOST_SECONDS) seconds = Math.min(seconds, await reading());
   function complain(error: unknown): void {
     if (!(error instanceof Error)) complaint = `threw ${String(error)}, which is no error`;

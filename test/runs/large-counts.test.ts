@@ -18,7 +18,7 @@ const company: readonly (readonly [RegExp, string])[] = [
   [/rewardFloor/, 'training.stopWhen.rewardFloor.below=0'],
   [/promptLimit/, 'agents.first.promptLimit.cut=left'],
 ];
-/** Sizes of models, of which each kind has its own checks; other machines; and the policy that is like the first. */
+/** Sizes of models, whose kinds have their own checks; other machines; and the policy that is like the first. */
 const elsewhere = /\b(model|agentAdapters|critic|warmStart|backend|sampler|second)\b/;
 
 const counts = numericSettings({ first: 'first', second: 'second' }).filter(
