@@ -3,7 +3,8 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Message, Tool } from '@drmas/engine/nouns';
-import { describe, expect, it } from 'vitest';
+import { nodeFiles } from '@drmas/engine/platform';
+import { describe, expect, it, vi } from 'vitest';
 import { chatServer, refuse, say } from '../../../../test/support/chat-server.js';
 import { drmas, unspaced } from '../../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../../test/support/tiny-run.js';
@@ -79,8 +80,8 @@ interface Row {
 
 const rowsIn = (file: string): Row[] =>
   readFileSync(file, 'utf8')
-    .trim()
     .split('\n')
+    .slice(0, -1)
     .map((line) => JSON.parse(line));
 
 /** A script that answers rightly, except for A3; it throws for A4 and leaves A6 out. */
@@ -270,5 +271,34 @@ describe('drmas demonstrate', () => {
     expect(code).toBe(130);
     expect(printed).toMatch(/stopped +interrupted; [12] of 16 tasks were played/);
     expect(rowsIn(out).length).toBeGreaterThan(0);
+  });
+
+  it('has each answered task in the file before the next question: a killed process loses no answer', async () => {
+    const { words, folder, out } = await folderNamed('killed');
+    const seen: number[] = [];
+    Object.assign(globalThis, { lookAtDemonstrations: () => seen.push(existsSync(out) ? rowsIn(out).length : -1) });
+    const looking = script.replace('=> {', "=> {\n  if (agent === 'triage') globalThis.lookAtDemonstrations();");
+    await writeFile(join(folder, 'answers.mjs'), looking.replace("=== 'A4'", "=== 'no order'"));
+    await drmas([...words, '--script', join(folder, 'answers.mjs'), '--tasks', '4']);
+    expect(seen).toEqual([0, 3, 6, 9]);
+  });
+
+  it('keeps what is written, stops and tells it if the disk is full', async () => {
+    const { words, folder, out } = await folderNamed('full');
+    const { append } = nodeFiles;
+    let room = 2;
+    const spy = vi.spyOn(nodeFiles, 'append').mockImplementation((path, content, at) => {
+      if (path === out && room-- <= 0) throw new Error('ENOSPC: no space left on device, write');
+      append(path, content, at);
+    });
+    try {
+      await writeFile(join(folder, 'answers.mjs'), script);
+      const { code, out: printed } = await drmas([...words, '--script', join(folder, 'answers.mjs')]);
+      expect([code, unspaced(printed)]).toEqual([1, expect.stringMatching(/cannotbewritten:ENOSPC.*of16taskswere/)]);
+      expect(printed).toMatch(/wrote +6 demonstrations \(triage 2, clerk 4\)/);
+    } finally {
+      spy.mockRestore();
+    }
+    expect(rowsIn(out)).toHaveLength(6);
   });
 });

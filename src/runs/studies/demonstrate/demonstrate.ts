@@ -12,7 +12,8 @@ import { startingWeights } from '../../run/execute/starting-weights.js';
 import { openRun, publishAll } from '../../run/open/open-run.js';
 import { prepareTasks, undividedFile } from '../../run/open/prepare-tasks.js';
 import { requestStudy } from '../../run/request/new-run.js';
-import { demonstrationsIn, LineFile, reaches } from '../../traces/demonstration-rows.js';
+import { reaches } from '../../traces/demonstration-rows.js';
+import { DemonstrationFile } from './demonstration-file.js';
 import { type Answerer, NoMoreAnswers, replyOf, type Speaker, TaskLeftOut, thrownBy } from './speaker.js';
 
 const TASKS = 16;
@@ -205,8 +206,9 @@ function read(given: unknown, place: string, stage: Stage) {
 }
 
 /**
- * Plays the tasks and writes the answers of the episodes that reach the score. If the host's signal fires, if there are
- * no more answers or if the speaker fails, the episodes before count.
+ * Plays the tasks and writes the answers of the episodes that reach the score, as soon as those of the tasks before are
+ * written: a process that is killed leaves them in the file. If the host's signal fires, if there are no more answers,
+ * if the speaker fails or if the disk is full, the episodes before count.
  * @param onTask Receives each played task
  * @throws RunError, TrainingError if no demonstration is left; the signal's reason if it fired before. No file is left
  */
@@ -215,9 +217,8 @@ export async function recordTeam(
   host: Host,
   onTask: (task: DemonstratedTask) => void,
 ): Promise<Demonstrated> {
-  const { recipe, tasks, out } = request;
-  const file = await LineFile.create(out); // before anything is asked: the place may be read-only
-  let result: Demonstrated;
+  const { recipe, tasks } = request;
+  const file = await DemonstrationFile.create(request); // before anything is asked: the place may be read-only
   try {
     const run = await openRun(recipe, tasks, host, { purpose: 'evaluation' });
     let played: PlayedTasks;
@@ -225,24 +226,17 @@ export async function recordTeam(
       for (const { message } of run.warnings) host.notify(message);
       await startingWeights(run, undefined, {});
       await publishAll(run);
-      played = await playTasks(run, request, onTask);
+      played = await playTasks(run, request, file, onTask);
     } finally {
       await run.dispose();
     }
     const groups = played.groups.filter((group) => group !== undefined);
-    const kept = groups.flatMap(({ episodes }) => episodes.filter((each) => reaches(each, request.minScore)));
-    const rows = kept.flatMap((episode) => demonstrationsIn(episode, request.agents));
-    result = { ...factsOf(request, played, groups), kept: kept.length, demonstrations: rows.length };
-    if (rows.length === 0) throw nothingLeft(result, played, groups);
-    const agents = request.agents.map((agent) => [agent, rows.filter((row) => row.agent === agent).length]);
-    result = { ...result, agents: Object.fromEntries(agents) };
-    for (const row of rows) await file.add(row);
-  } catch (error) {
-    await LineFile.discard(file);
-    throw error;
+    const result = factsOf(request, played, file, groups);
+    if (file.demonstrations === 0) throw nothingLeft(result, played, groups);
+    return result;
+  } finally {
+    await file.close();
   }
-  await LineFile.keep(file);
-  return result;
 }
 
 interface PlayedTasks {
@@ -255,6 +249,7 @@ interface PlayedTasks {
 async function playTasks(
   run: OpenRun,
   { chosen, samples, minScore, together, stage }: DemonstrationRequest,
+  file: DemonstrationFile,
   onTask: (task: DemonstratedTask) => void,
 ): Promise<PlayedTasks> {
   const { team, executor, host } = run;
@@ -271,13 +266,20 @@ async function playTasks(
       if (group === undefined) return;
       groups[i] = group;
       onTask({ task: i + 1, group, kept: group.episodes.filter((each) => reaches(each, minScore)).length });
+      file.add(i, group.episodes);
     } catch (error) {
-      if (error instanceof TaskLeftOut) leftOut++;
-      else ending.abort(error);
+      if (!(error instanceof TaskLeftOut)) return ending.abort(error);
+      leftOut++;
+      file.add(i, []);
     }
   };
   await Promise.all(chosen.map((task, i) => whenFree(() => play(task, i))));
   const isInterrupted = host.signal.aborted;
+  try {
+    file.finish();
+  } catch (error) {
+    ending.abort(error);
+  }
   const ended = [host.signal, ending.signal].find(({ aborted }) => aborted);
   return { groups, leftOut, isInterrupted, ...(ended && { stop: ended.reason }) };
 }
@@ -285,6 +287,7 @@ async function playTasks(
 function factsOf(
   { out, chosen, minScore }: DemonstrationRequest,
   { leftOut, stop, isInterrupted }: PlayedTasks,
+  { demonstrations, agents, kept }: DemonstrationFile,
   groups: readonly EpisodeGroup[],
 ): Demonstrated {
   const episodes = groups.flatMap((group) => group.episodes);
@@ -295,11 +298,11 @@ function factsOf(
     episodes.flatMap(({ turns }) => turns).reduce((sum, { endpoint }) => sum + (endpoint?.[of] ?? 0), 0);
   return {
     file: out,
-    demonstrations: 0,
-    agents: {},
+    demonstrations,
+    agents,
     tasks: groups.length,
     episodes: episodes.length,
-    kept: 0,
+    kept,
     below: scored.filter((episode) => !reaches(episode, minScore)).length,
     failed: episodes.length - scored.length,
     leftOut,
