@@ -15,7 +15,7 @@ import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src
 import { agentProfiles, type Recipe, recipeJson } from '../../src/method/recipe/recipe.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/method/store/run-directory.js';
-import type { WatchedRun } from '../../src/method/training/stability/stability-watch.js';
+import type { ProgressRun } from '../../src/method/training/state/progress.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { tinySizes } from '../../src/runs/testing/train-tiny.js';
@@ -53,10 +53,10 @@ export function temporaryRoot(): string {
 }
 
 /** The parts of a run that its stability watch reads. */
-export function watchedRun({ training, agents, policies, assign, warmStart }: Recipe): WatchedRun {
+export function watchedRun({ training, agents, policies, assign, warmStart, estimator }: Recipe): ProgressRun {
   const agentsOf = (policy: string) => Object.keys(assign).filter((agent) => assign[agent] === policy);
   const trained = Object.entries(policies).map(([name, settings]) => ({ name, settings, agents: agentsOf(name) }));
-  return { training, agents, trained, warmStartShare: warmStart?.share };
+  return { training, agents, trained, estimator, warmStartShare: warmStart?.share };
 }
 
 /** Makes an empty cache directory the one in use. */

@@ -8,8 +8,7 @@ import { z } from 'zod';
 import type { Checkpoint } from '../store/checkpoint-files.js';
 import type { OpenRun, RunLog, TrainingRun } from './run/run-state.js';
 import { saveCritics } from './signals/critic-values.js';
-import type { WatchedRun } from './stability/stability-watch.js';
-import { FOLDER, keptProgress, keptSchema, loadProgress, type Progress } from './state/progress.js';
+import { FOLDER, keptProgress, keptSchema, loadProgress, type Progress, type ProgressRun } from './state/progress.js';
 import { endsAfter } from './state/stop-rules.js';
 
 const STATE = 'state.json';
@@ -56,7 +55,7 @@ export async function saveCheckpoint(
 
 /** Puts the weights of a checkpoint into the run's models and returns the progress. @throws CheckpointError */
 export async function loadCheckpoint(
-  run: WatchedRun & Pick<OpenRun, 'trained' | 'host'>,
+  run: ProgressRun & Pick<OpenRun, 'trained' | 'host'>,
   { step, directory }: Checkpoint,
   { optimizer }: { readonly optimizer: boolean },
 ): Promise<Progress> {

@@ -16,7 +16,7 @@ import {
 import { checkpointOf } from '../../../runs/run/request/checkpoint-names.js';
 import { requestContinuation } from '../../../runs/run/request/continuation.js';
 import { RunDirectory } from '../../store/run-directory.js';
-import { firstProgress, keptProgress, keptSchema, loadProgress } from './progress.js';
+import { firstProgress, keptProgress, keptSchema, loadProgress, type Progress } from './progress.js';
 import { endsAfter, StopRules } from './stop-rules.js';
 
 const root = temporaryRoot();
@@ -26,18 +26,28 @@ const watch = { norms: { solver: [1, 2] }, dropped: { solver: 1 }, symptoms: {},
 it('is stored under the names of all earlier versions, without empty parts', () => {
   const progress = firstProgress(run);
   const empty = { norms: {}, dropped: {}, symptoms: {}, silent: {} };
-  expect(keptProgress(progress)).toEqual({ step: 0, evaluated: -1, watch: empty, kl: {} });
+  const under = { estimator: 'drmas' };
+  expect(keptProgress(progress)).toEqual({ step: 0, evaluated: -1, watch: empty, kl: {}, under });
   progress.estimator = { mean: 0.5 };
   progress.predictions = { easy: 0.9 };
   const full = { ...progress, warmStart: 'abc' };
-  const names = ['step', 'evaluated', 'watch', 'kl', 'estimator', 'predictions', 'warmStart'];
+  const names = ['step', 'evaluated', 'watch', 'kl', 'estimator', 'predictions', 'under', 'warmStart'];
   expect(Object.keys(keptProgress(full))).toEqual(names);
 });
 
 it('is restored unchanged', () => {
   const kl = { solver: 0.25 };
   const made = { solver: 7 };
-  const kept = { step: 7, evaluated: 5, watch, kl, made, estimator: { mean: 2 }, predictions: { a: 1 } };
+  const kept = {
+    step: 7,
+    evaluated: 5,
+    watch,
+    kl,
+    made,
+    estimator: { mean: 2 },
+    predictions: { a: 1 },
+    under: { estimator: 'drmas' },
+  };
   const parsed = keptSchema.parse(JSON.parse(JSON.stringify(kept)));
   const loaded = loadProgress(run, parsed);
   expect(loaded.kl.of({ name: 'solver' })).toBe(0.25);
@@ -52,17 +62,34 @@ it('has the initial value of each part that an older checkpoint lacks', () => {
   expect(() => keptSchema.parse({ step: 1, evaluated: 0 })).toThrow();
 });
 
-it('has no predictions of levels if the curriculum now has those of another field', () => {
-  const by = (field: string) => watchedRun(tinyRecipe({}, [`training.curriculum.by=${field}`]));
-  const progress = firstProgress(by('level'));
-  progress.predictions = { 1: 0.9 };
+it.each([
+  ['predictions', { 1: 0.9 }, 'training.curriculum.by=level', 'training.curriculum.by=length'],
+  ['estimator', { a: 2 }, 'advantage.type=ema', 'advantage.type=grpo'],
+] as const)('begins its %s anew if it was made under another value of the recipe', (name, value, before, after) => {
+  const under = (setting: string) => watchedRun(tinyRecipe({}, [setting]));
+  const progress = { ...firstProgress(under(before)), [name]: value };
   const kept = keptSchema.parse(JSON.parse(JSON.stringify(keptProgress(progress))));
-  expect(loadProgress(by('level'), kept).predictions).toEqual({ 1: 0.9 });
-  const other = loadProgress(by('length'), kept);
-  expect(other.predictions).toEqual({});
-  expect(keptProgress(other).predictedBy).toBe('length');
-  const { predictedBy: _, ...earlier } = kept;
-  expect(loadProgress(by('length'), earlier).predictions).toEqual({ 1: 0.9 }); // of a version that did not say
+  expect(loadProgress(under(before), kept)[name]).toEqual(value);
+  const other = loadProgress(under(after), kept);
+  expect(other[name]).toEqual({});
+  expect(loadProgress(under(before), keptSchema.parse(keptProgress(other)))[name]).toEqual({});
+  const { under: _, ...earlier } = kept;
+  expect(loadProgress(under(after), earlier)[name]).toEqual(value); // of a version that did not say
+});
+
+it('lets a controller begin with the coefficient of a policy that the recipe now gives another one', () => {
+  const kl = (name: string, coefficient: number) =>
+    `policies.${name}.kl={"coefficient":${coefficient},"controller":{"type":"adaptive","target":0.1,"horizon":100}}`;
+  const withKl = (solver: number) => watchedRun(tinyRecipe({}, [kl('solver', solver), kl('verifier', 0.5)]));
+  const of = (progress: Progress, name: string) => {
+    const settings = withKl(0.2).trained.find((each) => each.name === name)?.settings?.kl;
+    return progress.kl.of({ name, ...(settings && { kl: settings }) });
+  };
+  const progress = loadProgress(withKl(0.1), { kl: { solver: 0.07, verifier: 0.6 } });
+  const kept = keptSchema.parse(JSON.parse(JSON.stringify(keptProgress(progress))));
+  expect(of(loadProgress(withKl(0.1), kept), 'solver')).toBe(0.07);
+  const changed = loadProgress(withKl(0.2), kept);
+  expect([of(changed, 'solver'), of(changed, 'verifier')]).toEqual([0.2, 0.6]);
 });
 
 // The rules that end a run early.

@@ -1,16 +1,23 @@
 /** The progress of a run, and its form in a checkpoint. */
+import { isObject } from '@drmas/engine/errors';
 import { z } from 'zod';
+import type { OpenEstimator } from '../../advantage/define-estimator.js';
 import { KlCoefficients } from '../signals/kl-penalty.js';
 import { StabilityWatch, type WatchedRun } from '../stability/stability-watch.js';
 import { symptomState } from '../stability/symptoms.js';
 import { UpdateCounts } from '../update/update-counts.js';
 import { StopRules, stopSchema } from './stop-rules.js';
 
+/** What of a run its progress depends on. */
+export interface ProgressRun extends WatchedRun {
+  readonly estimator: Pick<OpenEstimator, 'type'>;
+}
+
 /** A part of a run's progress, under its name in a checkpoint's `state.json`. */
 export interface Stateful<Value, Kept> {
   readonly schema: z.ZodType<Kept>;
   /** The part from a checkpoint; the initial value if `kept` is undefined. */
-  load(kept: Kept | undefined, run: WatchedRun): Value;
+  load(kept: Kept | undefined, run: ProgressRun): Value;
   /** The JSON value of the part; undefined to omit it. */
   save(value: Value): Kept | undefined;
 }
@@ -42,6 +49,17 @@ const watchSchema = z.object({
   learnt: z.boolean().optional(),
 });
 
+/** A value of the recipe by the name of the part that holds only under it, or by the name and a key of the part. */
+type Under = Readonly<Record<string, string>>;
+
+function madeUnder({ training, estimator, trained }: ProgressRun): Under {
+  const by = training.curriculum?.by;
+  const coefficients = trained.flatMap(({ name, settings }) =>
+    settings?.kl === undefined ? [] : [[`kl.${name}`, String(settings.kl.coefficient)]],
+  );
+  return { estimator: estimator.type, ...(by && { predictions: by }), ...Object.fromEntries(coefficients) };
+}
+
 /**
  * The parts of a run's progress. A new part is a row here. Random numbers follow from the step, so no part stores any.
  */
@@ -69,11 +87,11 @@ const parts = {
   /** The steps in a row in which most, or all, episodes failed, by kind of failure. */
   failing: plainNumbers(),
   predictions: plainNumbers(),
-  /** The field of the levels that the predictions are of. */
-  predictedBy: stateful({
-    schema: z.string().optional(),
-    load: (_, run) => run.training.curriculum?.by,
-    save: (by) => by,
+  /** What of the recipe other parts were made under. */
+  under: stateful<Under, Under>({
+    schema: z.record(z.string(), z.string()).default({}),
+    load: (_, run) => madeUnder(run),
+    save: (under) => under,
   }),
   stops: stateful({
     schema: stopSchema.optional(),
@@ -98,19 +116,27 @@ export const keptSchema = z.object(
 );
 
 /** The progress of a run before its first step. `warmStart` is the hash of the warm start of its policies. */
-export function firstProgress(run: WatchedRun, warmStart?: string): Progress {
+export function firstProgress(run: ProgressRun, warmStart?: string): Progress {
   return { ...loadProgress(run, {}), warmStart };
 }
 
 /**
- * The progress in a checkpoint. A missing part gets its initial value, and so do predictions if the curriculum now has
- * the levels of another field.
+ * The progress in a checkpoint. A missing part gets its initial value. So does one that was made under another value of
+ * the recipe: predictions of levels of another field, numbers of another estimator, a KL coefficient that a controller
+ * has led away from another one.
  */
-export function loadProgress(run: WatchedRun, inCheckpoint: Partial<Record<keyof Parts, unknown>>): Progress {
-  const by = run.training.curriculum?.by;
-  const { predictedBy = by } = inCheckpoint;
-  const kept = predictedBy === by ? inCheckpoint : { ...inCheckpoint, predictions: undefined };
-  return Object.fromEntries(rows.map(([name, part]) => [name, part.load(kept[name], run)])) as unknown as Progress;
+export function loadProgress(run: ProgressRun, inCheckpoint: Partial<Record<keyof Parts, unknown>>): Progress {
+  const now = madeUnder(run);
+  const before = (inCheckpoint.under ?? {}) as Under;
+  const outdated = (name: string) => before[name] !== undefined && before[name] !== now[name];
+  const kept = (name: string, value: unknown) => {
+    if (outdated(name)) return undefined;
+    if (!isObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).filter(([key]) => !outdated(`${name}.${key}`)));
+  };
+  return Object.fromEntries(
+    rows.map(([name, part]) => [name, part.load(kept(name, inCheckpoint[name]), run)]),
+  ) as unknown as Progress;
 }
 
 export function keptProgress(progress: Progress): Partial<KeptParts> {
