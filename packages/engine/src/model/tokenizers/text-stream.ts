@@ -2,6 +2,8 @@ import type { Tokenizer } from '../../nouns.js';
 
 /** The character that decoders write for bytes that are no character yet. */
 const INCOMPLETE = '\ufffd';
+/** More tokens than a character takes: bytes that go on for so long are wrong, and waiting makes each token dearer. */
+const TOO_MANY = 16;
 
 /**
  * The text of tokens that come one after another. A character may take several tokens, and a decoder may write a token
@@ -22,7 +24,8 @@ export class TextStream {
   push(tokens: readonly number[]): string {
     this.#tokens.push(...tokens.filter((token) => !this.#tokenizer.stopTokens.includes(token)));
     const added = this.#added();
-    return added.endsWith(INCOMPLETE) ? '' : this.#give(added);
+    const waits = added.endsWith(INCOMPLETE) && this.#tokens.length - this.#to < TOO_MANY;
+    return waits ? '' : this.#give(added);
   }
 
   /** The rest of the text once no token comes any more. */

@@ -10,11 +10,12 @@ export function thoughtTokens(
   response: readonly number[],
 ): number {
   const stream = new TextStream(tokenizer);
-  let text = '';
+  let [beginning, end] = ['', '']; // the whole text would be copied for each token
   const last = response.findIndex((token) => {
-    const from = Math.max(0, text.length - LONGEST);
-    text += stream.push([token]);
-    return firstMark(text.slice(from), endsOfThinking(text)) !== undefined;
+    const piece = stream.push([token]);
+    if (beginning.length < LONGEST) beginning = (beginning + piece).trimStart();
+    end = end.slice(-LONGEST) + piece;
+    return firstMark(end, endsOfThinking(beginning)) !== undefined;
   });
   return last < 0 ? response.length : last + 1;
 }
