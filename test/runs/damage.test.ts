@@ -112,7 +112,7 @@ describe('resume refuses', () => {
 it('an older checkpoint is gone on from when it is named, and the run ends as if nothing had happened', async () => {
   const path = await damaged(stopped, `${last}/solver/model.safetensors`, flipped);
   await expect(resume(path, definition)).rejects.toThrow(
-    `resume from an older checkpoint with drmas resume ${path} --checkpoint step-000002`,
+    `resume from an older checkpoint with npx drmas resume ${path} --checkpoint step-000002`,
   );
   await expect(resume(path, definition, { from: 'step-000001' })).rejects.toThrow(
     "has no checkpoint 'step-000001'; it has step-000002, step-000003",
@@ -200,7 +200,7 @@ describe('drmas doctor verify', () => {
 
 describe('report, inspect and watch say in one line that files differ', () => {
   const line =
-    /files of \S+ differ from what was written: (events|episodes\/step-000001)\.jsonl.*; drmas doctor verify \S+ lists them/;
+    /files of \S+ differ from what was written: (events|episodes\/step-000001)\.jsonl.*; npx drmas doctor verify \S+ lists them/;
 
   it.each([
     ['a changed episode', 'episodes/step-000001.jsonl', edited(/"team":\d/, '"team":7')],

@@ -55,7 +55,7 @@ describe('export', () => {
     expect(out).toContain(`policy 'verifier', step 4, written to ${to}`);
     expect(out).toContain(`AutoModelForCausalLM.from_pretrained("${to}")`);
     expect(out).toContain(`AutoTokenizer.from_pretrained("${to}")`);
-    expect(out).toContain(`drmas chat ${shellWord(to)}`);
+    expect(out).toContain(`npx drmas chat ${shellWord(to)}`);
 
     const policy = await loadPolicy(to, { threads: 1 });
     const prompt = policy.tokenizer.chat([user('1')]);

@@ -286,8 +286,8 @@ function withDrmas({ to, profile, example, tools }: ExportedPolicy): string[][] 
     ],
     [
       'in a terminal, and as an OpenAI-compatible server',
-      `  ${commandText(['drmas', 'chat', to])}`,
-      `  ${commandText(['drmas', 'serve', to])}`,
+      `  ${commandText(['npx', 'drmas', 'chat', to])}`,
+      `  ${commandText(['npx', 'drmas', 'serve', to])}`,
     ],
   ];
 }

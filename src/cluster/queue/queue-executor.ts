@@ -119,7 +119,7 @@ export async function queueExecutor(
     if (locks.length > 0) lonely = (await redis.exists(...locks)) > 0 ? 0 : lonely + 1;
     if (lonely !== LONELY_LOOKS) return;
     host.notify(
-      `no worker plays for this run: ${commandText(['drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
+      `no worker plays for this run: ${commandText(['npx', 'drmas', 'serve', 'worker', code.source, '--url', url, '--queue', name])}; ` +
         `on another machine ${KEY_VARIABLE} must hold the key that this run has from ${queueSecret.place}`,
     );
   };

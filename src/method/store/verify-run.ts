@@ -45,7 +45,7 @@ export async function changedRecords(run: string, files: Files = nodeFiles): Pro
   const [first] = changed;
   if (first === undefined || (await isBeingWritten(run, files))) return undefined;
   const more = changed.length === 1 ? '' : ` and ${changed.length - 1} more`;
-  const command = commandText(['drmas', 'doctor', 'verify', run]);
+  const command = commandText(['npx', 'drmas', 'doctor', 'verify', run]);
   return `files of ${run} differ from what was written: ${first.path}${more} (${first.why}); ${command} lists them`;
 }
 

@@ -138,7 +138,7 @@ export async function rewindRun(
     const way =
       older === undefined
         ? 'and there is no older checkpoint to resume from'
-        : `resume from an older checkpoint with ${commandText(['drmas', 'resume', run.path, '--checkpoint', basename(older.directory)])}`;
+        : `resume from an older checkpoint with ${commandText(['npx', 'drmas', 'resume', run.path, '--checkpoint', basename(older.directory)])}`;
     throw Object.assign(new CheckpointError(`${error.message}; ${way}`), { cause: error });
   }
   if (changed || moved) {
