@@ -198,14 +198,19 @@ describe('a run with critics', () => {
   });
 
   it('may let its critics learn first', async () => {
-    const ahead = { critic: { aheadSteps: 2 } };
-    const steps = await stepsOf(await trainTiny(root, recipeOf({ policies: { solver: ahead } })));
+    const falling = { warmupSteps: 1, schedule: { type: 'linear', finalFraction: 0 } } as const;
+    const policies = { solver: { critic: { aheadSteps: 2 }, ...falling }, verifier: falling };
+    const steps = await stepsOf(await trainTiny(root, recipeOf({ policies })));
     expect(steps.map(({ policies }) => (policies.solver?.gradientNorm ?? 0) > 0)).toEqual([false, false, true, true]);
     expect(steps.map(({ policies }) => (policies.verifier?.gradientNorm ?? 0) > 0)).toEqual([true, true, true, true]);
     for (const { policies } of steps) expect(policies.solver?.critic?.gradientNorm).toBeGreaterThan(0);
-    // The rate rises from its first update on, not from the run's.
-    const rate = steps[2]?.policies.solver?.learningRate as number;
-    expect(rate).toBe(steps[0]?.policies.verifier?.learningRate);
+    // The rate rises from its first update on, not from the run's, and has fallen at the run's end.
+    const ratesOf = (name: string) => steps.map(({ policies }) => policies[name]?.learningRate as number);
+    const full = ratesOf('verifier')[0] as number;
+    expect(ratesOf('solver').slice(2)).toEqual([full, 0]);
+    expect(ratesOf('verifier')).toEqual(
+      [full, full * (2 / 3), full * (1 / 3), 0].map((rate) => expect.closeTo(rate, 12)),
+    );
   });
 
   it('has none where the estimator needs no values', async () => {

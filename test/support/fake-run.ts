@@ -40,7 +40,7 @@ export interface FakeModels {
   ): Promise<ForwardBackwardResult>;
   discardGradient(policy: string): Promise<void>;
   optimStep(policy: string, settings: OptimStepSettings): Promise<OptimStepResult>;
-  publish(policy: string): Promise<number>;
+  publish(policy: string, versions?: number): Promise<number>;
   copyFrom(policy: string, from: string): Promise<void>;
   resetOptimizer(policy: string): Promise<void>;
   save(policy: string, directory: string, options: StateOptions): Promise<void>;
@@ -103,7 +103,7 @@ export async function fakeRun(root: string, recipe: Recipe, script: Script, chan
       discardGradient: () => fake.discardGradient(name),
       optimStep: (settings) => fake.optimStep(name, settings),
       version: 3,
-      publish: () => fake.publish(name),
+      publish: (versions) => fake.publish(name, versions),
       copyFrom: (from) => fake.copyFrom(name, from.name),
       resetOptimizer: () => fake.resetOptimizer(name),
       save: (directory, options = { optimizer: false }) => fake.save(name, directory, options),

@@ -82,7 +82,7 @@ function valueSample(chain: readonly TurnAdvantage[], signals: SignalsByTurn): V
  * 1 - Var(return - value) / Var(return) over tokens: 1 for a critic that predicts each return, 0 if it predicts their
  * mean. Undefined if the returns do not vary.
  */
-function explainedVariance(turns: readonly TurnAdvantage[], signals: SignalsByTurn): number | undefined {
+export function explainedVariance(turns: readonly TurnAdvantage[], signals: SignalsByTurn): number | undefined {
   const returns = turns.flatMap((turn) => turn.returns ?? []);
   const errors = turns.flatMap(({ turn, returns = [] }) => {
     const values = signals.get(turn)?.values;

@@ -29,6 +29,22 @@ it('publishes a policy after its update, while others are still updating', async
   expect(published).toEqual(['verifier', 'solver']);
 });
 
+it.each([0, 2])(
+  'keeps as many versions as rollouts of steps %i before the update may still play',
+  async (staleness) => {
+    const asked = new Set<number | undefined>();
+    const recipe = tinyRecipe({}, ['training.steps=1', 'evaluation.tasks=1', `rollout.staleness=${staleness}`]);
+    const { run, progress, log } = await fakeRun(root, recipe, ({ index }) => String(index % 10), {
+      async publish(_, versions) {
+        asked.add(versions);
+        return 1;
+      },
+    });
+    await trainTeam(run, progress, log);
+    expect([...asked]).toEqual([staleness + 1]);
+  },
+);
+
 it('passes the number of tokens in each episode only to a loss that weighs episodes', async () => {
   const episodeMean = ['loss.aggregate=episode-mean', 'policies.verifier.loss={"type":"ppo-clip"}'];
   const mini = ['policies.solver.miniBatches=2', 'training.steps=1', 'evaluation.tasks=1'];
