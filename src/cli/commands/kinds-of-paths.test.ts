@@ -15,6 +15,7 @@ beforeAll(async () => {
   writeFileSync(join(root, 'file'), 'text');
   mkdirSync(join(root, 'empty'));
   await (await prepareRun(join(root, 'runs', 'first'), { overrides: ['training.steps=1'] })).close();
+  writeFileSync(join(root, 'events.jsonl'), '{"type":"run.started","version":1}\n');
   symlinkSync('nowhere', join(root, 'dangling'));
   symlinkSync('loop', join(root, 'loop'));
   server = createServer();
@@ -54,6 +55,7 @@ const commands: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   tasks: ofRecipes,
   plan: ofRecipes,
   inspect: {
+    'events.jsonl': "the events of a run; name the run's directory, or a file of its episodes",
     empty: 'expected a log (.jsonl, .json), found none',
     file: 'expected one JSON object',
     socket: 'it is not a regular file',

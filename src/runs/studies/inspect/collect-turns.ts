@@ -151,6 +151,8 @@ function layoutOf(row: LogRow, place: LogPlace, given: Partial<Fields>, rules: R
     return checked({ ...layout.fields, ...given }, layout.name, layout.notices);
   if (task !== undefined && reward !== undefined)
     return checked({ ...given, task, reward }, 'rows by the given fields', []);
+  if (row.type === 'run.started')
+    throw new LogError("the events of a run; name the run's directory, or a file of its episodes", place);
   if (layout === undefined) {
     const fields = Object.keys(row).slice(0, 12).join(', ');
     throw new LogError(
