@@ -91,6 +91,21 @@ async function keeper(status: number, text: string, notices = 0) {
   return { url: `${server.url}/mcp`, sessions, forget: () => sessions.clear(), told: () => told };
 }
 
+/** A server without sessions that lists these tools and answers calls with these messages. */
+async function plainServer(tools: () => readonly object[], messages: (id: unknown) => readonly object[]) {
+  const { url } = await webServer(({ method, body }, response) => {
+    if (method !== 'POST') return response.writeHead(405).end();
+    const { id, method: asked } = JSON.parse(body);
+    if (id === undefined) return response.writeHead(202).end();
+    const about = { protocolVersion: '2025-06-18', capabilities: { tools: { listChanged: true } } };
+    const result = asked === 'initialize' ? { ...about, serverInfo: { name: 'plain', version: '1' } } : { tools: tools() };
+    const sent = asked === 'tools/call' ? messages(id) : [{ id, result }];
+    const events = sent.map((message) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
+    return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(events.join(''));
+  });
+  return `${url}/mcp`;
+}
+
 /** A program that counts its calls, and ends when it is asked to. */
 function counter(name: string) {
   const path = join(root, `${name}.mjs`);
@@ -142,6 +157,20 @@ describe('tools of an MCP server at an address', () => {
     const { call } = await mcpTools(await priceServer()).open(new AbortController());
     const parts = ['downloaded', '# A', '[resource repo://a.bin]', '[resource_link repo://b.md]', '[image]'];
     expect(await call({ name: 'read', arguments: '{}' })).toBe(parts.join('\n'));
+  });
+
+  it('follow the list of a server that changes it', async () => {
+    const names = ['enter'];
+    const tools = () => names.map((name) => ({ name, inputSchema: { type: 'object' } }));
+    const url = await plainServer(tools, (id) => {
+      names.push('leave');
+      return [{ method: 'notifications/tools/list_changed' }, { id, result: { content: [] } }];
+    });
+    const session = await mcpTools(url).open(new AbortController());
+    const listed = () => session.tools.map(({ name }) => name);
+    expect(listed()).toEqual(['enter']);
+    await session.call({ name: 'enter', arguments: '{}' });
+    await eventually(() => expect(listed()).toEqual(['enter', 'leave']));
   });
 
   it('fail with a reason: refused, timeout, the end of the episode', async () => {

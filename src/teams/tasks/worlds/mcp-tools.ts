@@ -54,6 +54,7 @@ export interface McpToolsOptions {
 
 /** The tools of a server, for one episode. */
 export interface ToolSession {
+  /** The tools as the server lists them now: a server may change its list at any time. */
   readonly tools: readonly Tool[];
   /**
    * Calls a tool, and returns the text for the tool's message. A tool that fails returns `error: ...`.
@@ -96,7 +97,8 @@ const LONGEST_COMPLAINT = 1000;
 
 interface Connection {
   readonly client: Client;
-  readonly tools: readonly Tool[];
+  /** The server's tools. It may change them while the connection is open. */
+  listed: readonly McpTool[];
   /** Why the connection was ended from here; empty if it was not. */
   fault(): string;
   isOpen: boolean;
@@ -149,15 +151,18 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
     const { transport, complaint, fault } = await transportTo(server, headers);
     try {
       const { Client } = await clientModule();
-      const client = new Client({ name: 'drmas', version: '1' });
-      const connection = { client, isOpen: true, fault, close: () => end(connection) };
+      const onChanged = (_: unknown, tools: McpTool[] | null) => {
+        if (tools !== null) connection.listed = tools; // if it cannot be read, the list stays
+      };
+      const client = new Client({ name: 'drmas', version: '1' }, { listChanged: { tools: { onChanged } } });
+      const connection: Connection = { client, listed: [], isOpen: true, fault, close: () => end(connection) };
       client.onclose = () => {
         connection.isOpen = false;
       };
       client.onerror = () => {}; // the calls report it
       await client.connect(transport, { timeout: timeoutMs });
-      const { tools } = await client.listTools(undefined, { timeout: timeoutMs });
-      return Object.assign(connection, { tools: tools.map(toolOf) });
+      connection.listed = (await client.listTools(undefined, { timeout: timeoutMs })).tools;
+      return connection;
     } catch (error) {
       await transport.close().catch(() => {});
       const complained = complaint().trim();
@@ -214,6 +219,13 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
       }
     };
 
+  const sessionOn = (connection: Connection, signal: AbortSignal): ToolSession => ({
+    get tools() {
+      return connection.listed.map(toolOf);
+    },
+    call: callOn(connection, signal),
+  });
+
   return {
     async open({ signal }) {
       signal.throwIfAborted();
@@ -223,13 +235,12 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
         if (signal.aborted) close();
         onAbort(signal, close);
         signal.throwIfAborted();
-        return { tools: connection.tools, call: callOn(connection, signal) };
+        return sessionOn(connection, signal);
       }
       users++;
       clearTimeout(idle);
       onAbort(signal, leave);
-      const connection = await unlessAborted(join(), signal);
-      return { tools: connection.tools, call: callOn(connection, signal) };
+      return sessionOn(await unlessAborted(join(), signal), signal);
     },
   };
 }
