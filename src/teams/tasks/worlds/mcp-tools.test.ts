@@ -98,7 +98,8 @@ async function plainServer(tools: () => readonly object[], messages: (id: unknow
     const { id, method: asked } = JSON.parse(body);
     if (id === undefined) return response.writeHead(202).end();
     const about = { protocolVersion: '2025-06-18', capabilities: { tools: { listChanged: true } } };
-    const result = asked === 'initialize' ? { ...about, serverInfo: { name: 'plain', version: '1' } } : { tools: tools() };
+    const result =
+      asked === 'initialize' ? { ...about, serverInfo: { name: 'plain', version: '1' } } : { tools: tools() };
     const sent = asked === 'tools/call' ? messages(id) : [{ id, result }];
     const events = sent.map((message) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
     return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(events.join(''));
@@ -157,6 +158,24 @@ describe('tools of an MCP server at an address', () => {
     const { call } = await mcpTools(await priceServer()).open(new AbortController());
     const parts = ['downloaded', '# A', '[resource repo://a.bin]', '[resource_link repo://b.md]', '[image]'];
     expect(await call({ name: 'read', arguments: '{}' })).toBe(parts.join('\n'));
+  });
+
+  it.each([
+    ['no structured content', { type: 'object', required: ['a'] }, {}],
+    ['other structured content', { type: 'object', required: ['a'] }, { structuredContent: { b: 1 } }],
+    ['a schema of another draft', { type: 'object', $schema: 'http://json-schema.org/draft-04/schema#' }, {}],
+    ['a schema that names one that is missing', { type: 'object', properties: { a: { $ref: '#/$defs/b' } } }, {}],
+    ['a schema of an unknown type', { type: 'object', properties: { a: { type: 'float' } } }, {}],
+  ])('return the text of a tool whose server breaks its promise of output: %s', async (_, outputSchema, result) => {
+    const content = [{ type: 'text', text: 'seven' }];
+    const tool = { name: 'count', inputSchema: { type: 'object' }, outputSchema };
+    const url = await plainServer(
+      () => [tool],
+      (id) => [{ id, result: { content, ...result } }],
+    );
+    const { tools, call } = await mcpTools(url).open(new AbortController());
+    expect(tools).toEqual([{ name: 'count', parameters: { type: 'object' } }]);
+    expect(await call({ name: 'count', arguments: '{}' })).toBe('seven');
   });
 
   it('follow the list of a server that changes it', async () => {

@@ -210,7 +210,8 @@ export function mcpTools(server: string | ToolCommand, options: McpToolsOptions 
       const { client, fault } = connection;
       const given = argumentsOf(name, text);
       try {
-        const called = client.callTool({ name, arguments: given }, { timeout: timeoutMs, signal });
+        const options = { timeout: timeoutMs, signal, ...withoutPromise(connection, name) };
+        const called = client.callTool({ name, arguments: given }, options);
         return textOf(await unlessAborted(called, signal));
       } catch (error) {
         if (isForgotten(connection, error)) void connection.close(); // the next episode opens another one
@@ -306,6 +307,17 @@ const toolOf = ({ name, description, inputSchema }: McpTool): Tool => ({
   parameters: inputSchema,
   ...(description === undefined ? {} : { description }),
 });
+
+/**
+ * The tool's definition without its output schema, for the client. With the schema, the client refuses a result that
+ * breaks it, and each call if it cannot read the schema. Agents read the text of the result.
+ */
+function withoutPromise({ listed }: Connection, name: string): { readonly toolDefinition?: McpTool } {
+  const tool = listed.find((each) => each.name === name);
+  if (tool === undefined) return {};
+  const { outputSchema: _, ...toolDefinition } = tool;
+  return { toolDefinition };
+}
 
 function argumentsOf(name: string, text: string): Record<string, unknown> {
   const given = jsonObject(text);
