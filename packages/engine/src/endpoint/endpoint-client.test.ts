@@ -173,6 +173,23 @@ describe('an endpoint', () => {
     expect(requests[1]?.body.messages).toEqual([{ role: 'assistant', content: 'Me.', tool_calls }]);
   });
 
+  it.each([{}, { 'content-type': 'text/html' }, { 'content-type': 'Application/JSON' }])(
+    'may write its JSON under %j',
+    async (headers) => {
+      const answer = JSON.stringify({ choices: [{ message: { content: 'Me.' } }] });
+      const { url } = await chatServer((_, response) => response.writeHead(200, headers).end(answer));
+      expect(await open(url).complete(request, never)).toMatchObject({ text: 'Me.' });
+    },
+  );
+
+  it.each(['', '{"choices": [', '{"choices": NaN}'])('that answers %j is no chat completion', async (body) => {
+    const { url } = await chatServer((_, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(body),
+    );
+    const fault = `the answer is not a chat completion: expected JSON, got ${JSON.stringify(body)}`;
+    await expect(open(url).complete(request, never)).rejects.toThrow(fault);
+  });
+
   it.each([null, ''])('may refuse in words beside a content of %j', async (content) => {
     const choices = [{ message: { content, refusal: 'No.' } }];
     const { url } = await chatServer((_, response) => json(response, { choices }));

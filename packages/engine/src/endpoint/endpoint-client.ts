@@ -120,15 +120,16 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
     };
     const sent = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
     const conversation = wireMessages(messages, thought);
-    const answer: unknown = await client.post('/chat/completions', {
+    const text: string = await client.post('/chat/completions', {
       body: exactJson({ ...sent, model, messages: conversation }), // the client would round integers
       headers: { 'content-type': 'application/json' },
       signal: AbortSignal.any([signal]), // a new signal, since the client does not remove its listener
     });
+    const answer = jsonValue(text);
     const parsed = completion.safeParse(answer, { error: inPlainWords });
     if (!parsed.success) {
-      const isText = typeof answer === 'string'; // such as the page of a proxy that asks for a login
-      const fault = isText ? `expected JSON, got ${shown(secret.mask(answer))}` : issuesText(parsed.error.issues);
+      const isOther = answer === undefined; // such as the page of a proxy that asks for a login
+      const fault = isOther ? `expected JSON, got ${shown(secret.mask(text))}` : issuesText(parsed.error.issues);
       throw new Error(`the answer is not a chat completion: ${fault}`);
     }
     const said = parsed.data.choices[0]?.message;
@@ -141,8 +142,8 @@ export function openEndpoint(spec: EndpointSpec, environment: NodeJS.ProcessEnv 
 }
 
 /**
- * The `fetch` of the client. It returns a refused reply with a status that is not retried, since the client retries
- * after any error.
+ * The `fetch` of the client, which gets each answer as a text. It returns a refused reply with a status that is not
+ * retried, since the client retries after any error.
  */
 function guarded(secret: Secret): typeof fetch {
   return async (input, init = {}) => {
@@ -152,6 +153,7 @@ function guarded(secret: Secret): typeof fetch {
       const answer = await webRequest(String(input), { ...request, mostBytes: LONGEST_ANSWER_BYTES, secret });
       const { status } = answer;
       const headers = boundedRetryAfter(answer.headers);
+      headers.set('content-type', 'text/plain'); // servers name other types for their JSON, or none
       // The client shows only errors in a field `error`: Mistral, Gemini and FastAPI have other forms.
       const isOdd =
         status >= 400 && status <= 599 && jsonValue(answer.text()) !== undefined && !jsonObject(answer.text())?.error;
