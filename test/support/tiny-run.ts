@@ -15,6 +15,7 @@ import { defineRecipe, type RecipeDefinition, type RecipeInput } from '../../src
 import { agentProfiles, type Recipe, recipeJson } from '../../src/method/recipe/recipe.js';
 import { readEpisodes } from '../../src/method/store/episode-files.js';
 import { RunDirectory, type RunDirectoryOptions } from '../../src/method/store/run-directory.js';
+import { runSettings } from '../../src/method/training/run/run-settings.js';
 import type { ProgressRun } from '../../src/method/training/state/progress.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { executeRun } from '../../src/runs/run/execute/execute-run.js';
@@ -53,10 +54,11 @@ export function temporaryRoot(): string {
 }
 
 /** The parts of a run that its stability watch reads. */
-export function watchedRun({ training, agents, policies, assign, warmStart, estimator }: Recipe): ProgressRun {
+export function watchedRun(recipe: Recipe): ProgressRun {
+  const { policies, assign } = recipe;
   const agentsOf = (policy: string) => Object.keys(assign).filter((agent) => assign[agent] === policy);
   const trained = Object.entries(policies).map(([name, settings]) => ({ name, settings, agents: agentsOf(name) }));
-  return { training, agents, trained, estimator, warmStartShare: warmStart?.share };
+  return { ...runSettings(recipe), trained };
 }
 
 /** Makes an empty cache directory the one in use. */

@@ -3,7 +3,9 @@ import type { Price } from '@drmas/engine/host';
 import type { TaskSource } from '@drmas/engine/nouns';
 import type { Team } from '../../../teams/index.js';
 import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import { lossSettings } from '../../recipe/policy-losses.js';
 import { pricesOf, type Recipe, systemPromptOf } from '../../recipe/recipe.js';
+import { type MadeUnder, madeUnder } from './made-under.js';
 
 export interface DemonstrationSource {
   readonly sources: Readonly<Record<'train' | 'test', TaskSource>>;
@@ -24,21 +26,25 @@ export interface RunSettings {
   readonly demonstrations: DemonstrationSource;
   /** Whether policies learn from demonstrations first, each its own or all a common base. */
   readonly warmStartShare: 'base' | 'policy' | undefined;
+  /** The settings that parts of its progress are made under. */
+  readonly under: MadeUnder;
 }
 
 export function runSettings(recipe: Recipe): RunSettings {
-  const { team, seed, training, evaluation, agents, tasks, warmStart } = recipe;
+  const { team, seed, training, evaluation, agents, policies, tasks, warmStart, estimator } = recipe;
+  const losses = Object.keys(policies).map((policy) => [policy, lossSettings(recipe, policy)]);
   return {
     team,
     seed,
     training,
     evaluation,
     agents,
-    estimator: recipe.estimator,
+    estimator,
     staleness: stalenessOf(recipe.rollout),
     prices: pricesOf(recipe),
     demonstrations: demonstrationsOf({ agents, team, tasks }),
     warmStartShare: warmStart?.share,
+    under: madeUnder({ training, evaluation }, { agents, policies }, estimator, Object.fromEntries(losses)),
   };
 }
 

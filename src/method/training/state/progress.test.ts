@@ -26,7 +26,7 @@ const watch = { norms: { solver: [1, 2] }, dropped: { solver: 1 }, symptoms: {},
 it('is stored under the names of all earlier versions, without empty parts', () => {
   const progress = firstProgress(run);
   const empty = { norms: {}, dropped: {}, symptoms: {}, silent: {} };
-  const under = { estimator: 'drmas' };
+  const under = expect.objectContaining({ 'stops.waiting': expect.any(String) });
   expect(keptProgress(progress)).toEqual({ step: 0, evaluated: -1, watch: empty, kl: {}, under });
   progress.estimator = { mean: 0.5 };
   progress.predictions = { easy: 0.9 };
@@ -38,16 +38,8 @@ it('is stored under the names of all earlier versions, without empty parts', () 
 it('is restored unchanged', () => {
   const kl = { solver: 0.25 };
   const made = { solver: 7 };
-  const kept = {
-    step: 7,
-    evaluated: 5,
-    watch,
-    kl,
-    made,
-    estimator: { mean: 2 },
-    predictions: { a: 1 },
-    under: { estimator: 'drmas' },
-  };
+  const { under } = keptProgress(firstProgress(run));
+  const kept = { step: 7, evaluated: 5, watch, kl, made, estimator: { mean: 2 }, predictions: { a: 1 }, under };
   const parsed = keptSchema.parse(JSON.parse(JSON.stringify(kept)));
   const loaded = loadProgress(run, parsed);
   expect(loaded.kl.of({ name: 'solver' })).toBe(0.25);
@@ -62,19 +54,63 @@ it('has the initial value of each part that an older checkpoint lacks', () => {
   expect(() => keptSchema.parse({ step: 1, evaluated: 0 })).toThrow();
 });
 
-it.each([
-  ['predictions', { 1: 0.9 }, 'training.curriculum.by=level', 'training.curriculum.by=length'],
-  ['estimator', { a: 2 }, 'advantage.type=ema', 'advantage.type=grpo'],
-] as const)('begins its %s anew if it was made under another value of the recipe', (name, value, before, after) => {
-  const under = (setting: string) => watchedRun(tinyRecipe({}, [setting]));
-  const progress = { ...firstProgress(under(before)), [name]: value };
-  const kept = keptSchema.parse(JSON.parse(JSON.stringify(keptProgress(progress))));
-  expect(loadProgress(under(before), kept)[name]).toEqual(value);
-  const other = loadProgress(under(after), kept);
-  expect(other[name]).toEqual({});
-  expect(loadProgress(under(before), keptSchema.parse(keptProgress(other)))[name]).toEqual({});
-  const { under: _, ...earlier } = kept;
-  expect(loadProgress(under(after), earlier)[name]).toEqual(value); // of a version that did not say
+const scored = { step: 2, score: 0.5 };
+const stops = { by: 'averageAtK', best: scored, waiting: { ...scored, evaluations: 1 }, gain: 0, low: 2, floor: 0.1 };
+const rules = ['training.stopWhen={"score":1,"patience":3,"rewardFloor":{"below":0.1}}', 'training.checkpointEvery=1'];
+const symptoms = { solver: { first: [{ entropy: 1 }], last: [], shown: [] } };
+const stored = {
+  watch: { norms: { solver: [1] }, dropped: {}, symptoms, silent: {} },
+  stops,
+  estimator: { a: 2 },
+  predictions: { 1: 0.9 },
+};
+
+/** The parts of a run's progress that begin anew if it resumes with the second settings after the first ones. */
+function begunAnew(before: readonly string[], after: readonly string[]): string[] {
+  const under = (settings: readonly string[]) => watchedRun(tinyRecipe({}, [...rules, ...settings]));
+  const { under: madeUnder } = keptProgress(firstProgress(under(before)));
+  const kept = (inCheckpoint: object, settings: readonly string[]) => {
+    const written = keptSchema.parse({ step: 1, evaluated: 0, kl: {}, ...stored, ...inCheckpoint });
+    const { watch, stops, estimator, predictions } = keptProgress(loadProgress(under(settings), written));
+    const { norms, symptoms } = watch as typeof stored.watch;
+    const { best, waiting, low } = stops ?? {};
+    return Object.entries({ norms, symptoms, best, waiting, low, estimator, predictions });
+  };
+  const isKept = (value: unknown) =>
+    (value !== undefined && Object.keys(Object(value)).length > 0) || typeof value === 'number';
+  const lost = (entries: [string, unknown][]) => entries.flatMap(([name, value]) => (isKept(value) ? [] : [name]));
+  expect(lost(kept({ under: madeUnder }, before))).toEqual([]);
+  expect(lost(kept({}, after))).toEqual([]); // of a version that did not say
+  return lost(kept({ under: madeUnder }, after));
+}
+
+it.each<[string, string, string, ...string[]]>([
+  ['of another field', 'training.curriculum={"by":"level"}', 'training.curriculum={"by":"length"}', 'predictions'],
+  ['of another estimator', 'advantage.type=ema', 'advantage.type=grpo', 'norms', 'estimator'],
+  ['of another choice', 'advantage.epsilon=0.1', 'advantage.epsilon=0.2', 'norms', 'estimator'],
+  ['of another loss', 'loss.aggregate=chain-mean', 'loss.aggregate=token-mean', 'norms'],
+  [
+    'at another temperature',
+    'agents.solver.sampling.temperature=1',
+    'agents.solver.sampling.temperature=0.5',
+    ...['symptoms', 'best', 'waiting'],
+  ],
+  ['of other rewards', 'agents.solver.callCost=0', 'agents.solver.callCost=0.1', 'symptoms', 'low', 'estimator'],
+  ['of other evaluations', 'evaluation.tasks=3', 'evaluation.tasks=2', 'best', 'waiting'],
+  ['of more samples, by their mean', 'evaluation.samples=2', 'evaluation.samples=4'],
+  ['of a step that has no checkpoint', 'training.keepBest=false', 'training.keepBest=true', 'best'],
+])('begins the parts anew that are %s', (_, before, after, ...parts) => {
+  expect(begunAnew([before], [after])).toEqual(parts);
+});
+
+it('compares no pass@k of other numbers of samples', () => {
+  const by = (samples: number) => ['training.bestBy=passAtK', `evaluation.samples=${samples}`];
+  const passed = { ...stops, by: 'passAtK' };
+  const progress = firstProgress(watchedRun(tinyRecipe({}, [...rules, ...by(8)])));
+  const kept = keptSchema.parse({ ...keptProgress(progress), stops: passed });
+  const bestAt = (samples: number) =>
+    loadProgress(watchedRun(tinyRecipe({}, [...rules, ...by(samples)])), kept).stops.state?.best;
+  expect([bestAt(8), bestAt(2)]).toEqual([scored, undefined]);
 });
 
 it('lets a controller begin with the coefficient of a policy that the recipe now gives another one', () => {

@@ -1,7 +1,8 @@
 /** The progress of a run, and its form in a checkpoint. */
 import { isObject } from '@drmas/engine/errors';
 import { z } from 'zod';
-import type { OpenEstimator } from '../../advantage/define-estimator.js';
+import type { MadeUnder } from '../run/made-under.js';
+import type { OpenRun } from '../run/run-state.js';
 import { KlCoefficients } from '../signals/kl-penalty.js';
 import { StabilityWatch, type WatchedRun } from '../stability/stability-watch.js';
 import { symptomState } from '../stability/symptoms.js';
@@ -9,9 +10,7 @@ import { UpdateCounts } from '../update/update-counts.js';
 import { StopRules, stopSchema } from './stop-rules.js';
 
 /** What of a run its progress depends on. */
-export interface ProgressRun extends WatchedRun {
-  readonly estimator: Pick<OpenEstimator, 'type'>;
-}
+export type ProgressRun = WatchedRun & Pick<OpenRun, 'under'>;
 
 /** A part of a run's progress, under its name in a checkpoint's `state.json`. */
 export interface Stateful<Value, Kept> {
@@ -49,17 +48,6 @@ const watchSchema = z.object({
   learnt: z.boolean().optional(),
 });
 
-/** A value of the recipe by the name of the part that holds only under it, or by the name and a key of the part. */
-type Under = Readonly<Record<string, string>>;
-
-function madeUnder({ training, estimator, trained }: ProgressRun): Under {
-  const by = training.curriculum?.by;
-  const coefficients = trained.flatMap(({ name, settings }) =>
-    settings?.kl === undefined ? [] : [[`kl.${name}`, String(settings.kl.coefficient)]],
-  );
-  return { estimator: estimator.type, ...(by && { predictions: by }), ...Object.fromEntries(coefficients) };
-}
-
 /**
  * The parts of a run's progress. A new part is a row here. Random numbers follow from the step, so no part stores any.
  */
@@ -88,9 +76,9 @@ const parts = {
   failing: plainNumbers(),
   predictions: plainNumbers(),
   /** What of the recipe other parts were made under. */
-  under: stateful<Under, Under>({
+  under: stateful<MadeUnder, MadeUnder>({
     schema: z.record(z.string(), z.string()).default({}),
-    load: (_, run) => madeUnder(run),
+    load: (_, run) => run.under,
     save: (under) => under,
   }),
   stops: stateful({
@@ -121,13 +109,14 @@ export function firstProgress(run: ProgressRun, warmStart?: string): Progress {
 }
 
 /**
- * The progress in a checkpoint. A missing part gets its initial value. So does one that was made under another value of
- * the recipe: predictions of levels of another field, numbers of another estimator, a KL coefficient that a controller
- * has led away from another one.
+ * The progress in a checkpoint. A missing part gets its initial value. So does one that was made under other settings:
+ * predictions of levels of another field, numbers of another estimator or of other rewards, norms of gradients of
+ * another loss, the best of evaluations that measured something else, a KL coefficient that a controller has led away
+ * from another one.
  */
 export function loadProgress(run: ProgressRun, inCheckpoint: Partial<Record<keyof Parts, unknown>>): Progress {
-  const now = madeUnder(run);
-  const before = (inCheckpoint.under ?? {}) as Under;
+  const now = run.under;
+  const before = (inCheckpoint.under ?? {}) as MadeUnder;
   const outdated = (name: string) => before[name] !== undefined && before[name] !== now[name];
   const kept = (name: string, value: unknown) => {
     if (outdated(name)) return undefined;
