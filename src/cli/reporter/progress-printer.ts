@@ -224,22 +224,23 @@ export function warmupLines(status: StatusLines, width: number): (event: Warmup)
   };
 }
 
+/** The events of a run so far. `remember` adds to it. */
 export interface RunHistory {
-  readonly started: (RunStarted & Pick<RunEvent, 'time'>) | undefined;
+  started: (RunStarted & Pick<RunEvent, 'time'>) | undefined;
   /** The warm start's events, unless an earlier command recorded them: they come from the cache. */
-  readonly warmups: readonly Warmup[];
-  readonly steps: readonly Step[];
-  readonly evaluations: readonly EvaluationEvent[];
+  readonly warmups: Warmup[];
+  readonly steps: Step[];
+  readonly evaluations: EvaluationEvent[];
   /** The evaluations of which an episode has a score. */
-  readonly scores: readonly ScoredEvaluation[];
-  readonly spikes: readonly Spike[];
-  readonly best: BestEvaluation | undefined;
-  readonly checkpoint: number | undefined;
-  readonly failedEpisodes: number;
-  readonly failures: Readonly<Record<string, number>>;
+  readonly scores: ScoredEvaluation[];
+  readonly spikes: Spike[];
+  best: BestEvaluation | undefined;
+  checkpoint: number | undefined;
+  failedEpisodes: number;
+  readonly failures: Record<string, number>;
 }
 
-export const emptyHistory: RunHistory = {
+export const emptyHistory = (): RunHistory => ({
   started: undefined,
   warmups: [],
   steps: [],
@@ -250,40 +251,42 @@ export const emptyHistory: RunHistory = {
   checkpoint: undefined,
   failedEpisodes: 0,
   failures: {},
-};
+});
 
+/** Adds an event to a history, and returns the history. A copy for each event would take longer with each step. */
 export function remember(history: RunHistory, event: RunEvent): RunHistory {
   switch (event.type) {
     case 'run.started':
-      return { ...history, started: event };
+      history.started = event;
+      break;
     case 'warmup': {
       const isFromCache = history.started !== undefined && event.time < history.started.time;
-      return isFromCache ? history : { ...history, warmups: [...history.warmups, event] };
+      if (!isFromCache) history.warmups.push(event);
+      break;
     }
     case 'step':
-      return { ...history, steps: [...history.steps, event] };
+      history.steps.push(event);
+      break;
     case 'evaluation':
-      return {
-        ...history,
-        evaluations: [...history.evaluations, event],
-        scores: isScored(event) ? [...history.scores, event] : history.scores,
-      };
+      history.evaluations.push(event);
+      if (isScored(event)) history.scores.push(event);
+      break;
     case 'spike':
     case 'skipped':
-      return { ...history, spikes: [...history.spikes, event] };
+      history.spikes.push(event);
+      break;
     case 'best':
-      return { ...history, best: event };
+      history.best = event;
+      break;
     case 'checkpoint':
-      return { ...history, checkpoint: event.step };
+      history.checkpoint = event.step;
+      break;
     case 'episode.failed':
-      return {
-        ...history,
-        failedEpisodes: history.failedEpisodes + 1,
-        failures: { ...history.failures, [event.reason]: (history.failures[event.reason] ?? 0) + 1 },
-      };
-    default:
-      return history;
+      history.failedEpisodes++;
+      history.failures[event.reason] = (history.failures[event.reason] ?? 0) + 1;
+      break;
   }
+  return history;
 }
 
 /** The reward of a step; in a step whose every reward failed there is none. */

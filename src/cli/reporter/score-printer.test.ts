@@ -72,11 +72,18 @@ const continuous = (at: number, reward: number): ScoredEvaluation => ({ ...evalu
 
 const summary = (saysSuccess: boolean, ...evaluations: ScoredEvaluation[]) => {
   const bodies = [{ ...started, success: saysSuccess }, ...evaluations, step(1)];
-  const history = bodies.reduce((before, body) => remember(before, stamped(body)), emptyHistory);
+  const history = bodies.reduce((before, body) => remember(before, stamped(body)), emptyHistory());
   return summaryLines(history, 10, 80).join('\n');
 };
 
 describe('the last lines of a run', () => {
+  it('come in time for a run of 130,000 steps', () => {
+    const event = stamped(step(1));
+    const history = emptyHistory();
+    for (let i = 0; i < 130_000; i++) remember(history, event);
+    expect(summaryLines(history, 10, 80).join('\n')).toMatch(/^training reward/);
+  });
+
   it('begin with the mean reward if the score says nothing, and say how to add a success', () => {
     const text = summary(false, continuous(0, 0.2), continuous(3, 0.31));
     expect(text).toMatch(/^reward 0\.2\d* -> 0\.31/);
@@ -126,7 +133,7 @@ describe('the last lines of a run', () => {
     const none = { ...away, tasks: 0, unscored: 8, episodes: 8, agents: {} };
     expect(evaluationLine(none, 120)).toBe('evaluation at step 4  0 of 8 episodes scored  0 tasks x 4  2.0 s');
     expect(measureLines(none, 120)).toEqual([]);
-    const history = [started, evaluation(0, 0.5), none].reduce((h, body) => remember(h, stamped(body)), emptyHistory);
+    const history = [started, evaluation(0, 0.5), none].reduce((h, body) => remember(h, stamped(body)), emptyHistory());
     expect(summaryLines(history, 10, 80)[0]).toMatch(/^score 50\.0 % \[/);
   });
 });

@@ -2,7 +2,7 @@
 
 import type { ScoredEvaluation } from '@drmas/engine/events';
 import { runSpending } from '@drmas/engine/host';
-import { finite, mean } from '@drmas/engine/math';
+import { finite, largest, mean } from '@drmas/engine/math';
 import { HOW_TO_SUCCEED, headlineOf, measuresOf } from '@drmas/engine/nouns';
 import { howToMove, unmovedAgents } from '../../runs/analysis.js';
 import type { RunHistory } from './progress-printer.js';
@@ -86,7 +86,8 @@ function curveLines(history: RunHistory, width: number): string[] {
   const rewards = history.steps.flatMap(({ reward }) => reward?.mean ?? []);
   const [first = Number.NaN] = rewards;
   const range = `${fixed(first, 2)} to ${fixed(rewards.at(-1) ?? first, 2)}`;
-  const curve = sparkline(rewards, width - 2, Math.min(0, ...rewards), Math.max(1, ...rewards));
+  const low = rewards.reduce((least, reward) => Math.min(least, reward), 0);
+  const curve = sparkline(rewards, width - 2, low, Math.max(1, largest(rewards)));
   const isReward = headlineOf(history.scores, history.started?.success) === 'reward';
   const shown = ({ averageAtK, reward = Number.NaN }: ScoredEvaluation) =>
     isReward ? significant(reward) : percent(averageAtK);
@@ -109,10 +110,10 @@ function agentTable({ steps, spikes, failedEpisodes }: RunHistory): string[] {
     const norms = finite(agents.map((agent) => agent.gradientNorm));
     return [
       ...played,
-      ...(norms.length === 0 ? ['-', '-'] : [significant(mean(norms)), significant(Math.max(...norms))]),
+      ...(norms.length === 0 ? ['-', '-'] : [significant(mean(norms)), significant(largest(norms))]),
       String(spikes.filter((spike) => (spike.agent ?? spike.policy) === name).length),
       significant(mean(agents.map((agent) => agent.inflation.predicted))),
-      significant(Math.max(...agents.map((agent) => agent.maxAbsAdvantage))),
+      significant(largest(agents.map((agent) => agent.maxAbsAdvantage))),
     ];
   });
   const shared = spikes.filter((spike) => !names.includes(spike.agent ?? spike.policy)).length;

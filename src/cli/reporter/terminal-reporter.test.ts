@@ -373,7 +373,7 @@ describe('the lines of a step', () => {
 
 it('the time that is left counts each evaluation that is not over', () => {
   const left = (steps: number, ...bodies: EventBody[]) =>
-    secondsLeft(bodies.map(stamped).reduce(remember, emptyHistory), steps, 2);
+    secondsLeft(bodies.map(stamped).reduce(remember, emptyHistory()), steps, 2);
   const [pace, long] = [step(1).seconds, evaluation(0, 0).seconds];
   const one = [evaluation(0, 0), step(1)];
   expect(left(5, ...one)).toBeCloseTo(4 * pace + 3 * long, 12); // at steps 2, 4 and 5

@@ -14,7 +14,6 @@ import {
   failureLines,
   measureLines,
   playLine,
-  type RunHistory,
   remember,
   secondsLeft,
   spikeLine,
@@ -39,7 +38,7 @@ export class TerminalReporter {
   readonly #request: readonly string[];
   readonly #seeded: boolean;
   readonly #runPath: string;
-  #history: RunHistory = emptyHistory;
+  readonly #history = emptyHistory();
   readonly #lines: StatusLines;
   #held: Step | undefined;
   readonly #warnings: string[] = [];
@@ -66,7 +65,7 @@ export class TerminalReporter {
 
   /** Adds the events before an interruption to the history, and prints only the step after which the run resumes. */
   resume(events: readonly RunEvent[]): void {
-    for (const event of events) this.#history = remember(this.#history, event);
+    for (const event of events) remember(this.#history, event);
     this.#secondsBefore = secondsOf(this.#history);
     const { started, steps } = this.#history;
     if (started !== undefined) this.#start(started);
@@ -81,7 +80,7 @@ export class TerminalReporter {
   write(event: RunEvent): void {
     const ofHeldStep = event.type === 'spike' || event.type === 'skipped';
     if (!ofHeldStep) this.#sayHeldStep();
-    this.#history = remember(this.#history, event);
+    remember(this.#history, event);
     const { width } = this.#screen;
     const { scores, started } = this.#history;
     switch (event.type) {

@@ -32,7 +32,7 @@ function namesIn(value: unknown): string[] {
 }
 
 const printed: Readonly<Record<string, (events: readonly RunEvent[]) => string[]>> = {
-  'the report of a run': (events) => summaryLines(events.reduce(remember, emptyHistory), 10, 100),
+  'the report of a run': (events) => summaryLines(events.reduce(remember, emptyHistory()), 10, 100),
   'an ablation': (events) => ablationLines(ablationOf(events), 100),
   'a comparison': (events) => comparisonLines(ablationOf(events), 100),
   'an evaluation': (events) =>

@@ -13,6 +13,13 @@ it('takes the mean reward over the turns that have a reward', () => {
   expect(rewardOverTurns([unmeasured])).toBeNaN();
 });
 
+it('takes the largest norm and advantage of 130,000 steps', () => {
+  const events = new Array<RunEvent>(130_000).fill(step(1) as unknown as RunEvent);
+  const { agents } = summariseRun({ name: '1', variant: 'one', seed: 1 }, events);
+  const { gradientNorm, maxAbsAdvantage } = solver;
+  expect(agents.solver).toMatchObject({ maxNorm: gradientNorm, maxAbsAdvantage });
+});
+
 it('takes the entropy of all turns, not of those that an update learns from', () => {
   const of = (entropy: number, sampledEntropy?: number) =>
     summariseRun({ name: '1', variant: 'one', seed: 1 }, [

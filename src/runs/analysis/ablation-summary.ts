@@ -2,7 +2,7 @@
 
 import type { AgentStep, EvaluationEvent, RunEvent, Spike, Step } from '@drmas/engine/events';
 import { type RunSpending, runSpending, type Spending, type TokenCount, type TrainingBudget } from '@drmas/engine/host';
-import { finite, mean, meanOfFinite, meansByKey, standardDeviation } from '@drmas/engine/math';
+import { finite, largest, mean, meanOfFinite, meansByKey, standardDeviation } from '@drmas/engine/math';
 import { isScored, rewardsOf } from '@drmas/engine/nouns';
 
 /** An agent's means over a few steps. Norms are before clipping. What no step has measured is not a number. */
@@ -169,7 +169,7 @@ function summariseAgent(steps: readonly AgentStep[]): Omit<AgentSummary, 'spikes
     norm: meanOfFinite(norms),
     maxNorm: maxOfFinite(norms),
     inflation: meanOfFinite(steps.map((step) => step.inflation.predicted)),
-    maxAbsAdvantage: Math.max(0, ...steps.map((step) => step.maxAbsAdvantage)),
+    maxAbsAdvantage: Math.max(0, largest(steps.map((step) => step.maxAbsAdvantage))),
   };
 }
 
@@ -193,7 +193,7 @@ function stageOf(steps: readonly AgentStep[]): AgentStage {
 /** Not a number if there is no finite number. */
 function maxOfFinite(values: readonly number[]): number {
   const measured = finite(values);
-  return measured.length === 0 ? Number.NaN : Math.max(...measured);
+  return measured.length === 0 ? Number.NaN : largest(measured);
 }
 
 const turnsOf = (steps: readonly AgentStep[]) => steps.reduce((sum, { turns }) => sum + turns, 0);

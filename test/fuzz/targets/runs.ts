@@ -32,7 +32,7 @@ function readersOf(events: readonly RunEvent[]): void {
   const differences = pairedDifferences(runs, ['grpo', 'drmas'], 'grpo');
   const result = { directory: '', baseline: 'grpo', runs, variants, differences, metricDifferences: {} };
   const lines = [
-    ...summaryLines(events.reduce(remember, emptyHistory), 1, 80),
+    ...summaryLines(events.reduce(remember, emptyHistory()), 1, 80),
     ...ablationLines(result, 80),
     ...comparisonLines(result, 80),
   ];

@@ -51,12 +51,12 @@ export class ComparisonReporter implements AblationView {
   }
 
   onBegin({ name }: PlannedRun, before: readonly RunEvent[]): void {
-    this.#going.set(name, before.reduce(remember, emptyHistory));
+    this.#going.set(name, before.reduce(remember, emptyHistory()));
     for (const event of before) this.#note(name, event);
   }
 
   onEvent({ name, variant }: PlannedRun, event: RunEvent): void {
-    this.#going.set(name, remember(this.#going.get(name) ?? emptyHistory, event));
+    this.#going.set(name, remember(this.#going.get(name) ?? emptyHistory(), event));
     const { width } = this.#screen;
     if (event.type === 'warning') this.#warn(variant, event);
     const warmups = this.#going.get(name)?.warmups ?? [];

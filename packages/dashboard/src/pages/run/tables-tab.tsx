@@ -1,6 +1,6 @@
 import type { EvaluationScores } from '@drmas/engine/events';
 import { duration, grouped, percent, significant } from '@drmas/engine/host';
-import { finite, mean } from '@drmas/engine/math';
+import { finite, largest, mean } from '@drmas/engine/math';
 import { measuresOf, shareOfForeign } from '@drmas/engine/nouns';
 import { type EventsByKind, overTurns, rewardOverTurns } from '../../../../../src/runs/analysis.js';
 import { Table } from '../../parts/table.js';
@@ -113,9 +113,9 @@ const AGENT_HEADER = [
 function agentRow(name: string, log: EventsByKind): string[] {
   const steps = log.steps.flatMap(({ agents }) => agents[name] ?? []);
   const turns = steps.reduce((sum, step) => sum + step.turns, 0);
-  const largest = (of: (step: (typeof steps)[number]) => number) => {
+  const most = (of: (step: (typeof steps)[number]) => number) => {
     const values = finite(steps.map(of));
-    return values.length === 0 ? '' : significant(Math.max(...values));
+    return values.length === 0 ? '' : significant(largest(values));
   };
   const calls = steps.flatMap((step) => step.calls ?? []);
   const histories = steps.flatMap(({ history }) => history ?? []);
@@ -129,10 +129,10 @@ function agentRow(name: string, log: EventsByKind): string[] {
     measured(finite([rewardOverTurns(steps)])),
     percent(overTurns(steps, ({ invalid }) => invalid)),
     learnt(() => measured(finite(steps.map(({ gradientNorm }) => gradientNorm)))),
-    learnt(() => largest(({ gradientNorm }) => gradientNorm)),
+    learnt(() => most(({ gradientNorm }) => gradientNorm)),
     learnt(() => String(log.spikes.filter(({ agent, policy }) => (agent ?? policy) === name).length)),
     learnt(() => measured(finite(steps.map(({ inflation }) => inflation.predicted)))),
-    learnt(() => largest(({ maxAbsAdvantage }) => maxAbsAdvantage)),
+    learnt(() => most(({ maxAbsAdvantage }) => maxAbsAdvantage)),
     significant(overTurns(steps, ({ responseTokens }) => responseTokens)),
     learnt(() => steps.flatMap(({ entropy }) => (entropy == null ? [] : significant(entropy))).at(-1) ?? ''),
     calls.length === 0 ? '' : percent(mean(calls.map(({ share }) => share))),
