@@ -53,6 +53,17 @@ describe('pairedDifferences', () => {
         return { name: `${variant}-${seed}`, variant, seed, status: 'completed', score } as RunSummary;
       }),
     );
+  it('compares the most runs that an ablation may have, in time', () => {
+    const variants = Array.from({ length: 10_000 }, (_, i) => `v${i}`);
+    const runs = variants.flatMap((variant, i) =>
+      Array.from({ length: 10 }, (_, seed) => {
+        return { name: `${variant}-${seed}`, variant, seed, status: 'completed', score: i } as RunSummary;
+      }),
+    );
+    const differences = pairedDifferences(runs, variants, 'v0');
+    expect(differences.at(-1)).toMatchObject({ variant: 'v9999', pairs: 10, mean: 9999 });
+  });
+
   const judged = (differences: readonly number[]) => pairedDifferences(runsOf(differences), ['a', 'b'], 'a')[0];
 
   it.each([

@@ -91,8 +91,15 @@ export function pairedDifferences(
   baseline: string,
   pick: (run: RunSummary) => number | undefined = ({ score }) => score,
 ): PairedDifference[] {
+  const completed = new Map<string, Map<number, RunSummary>>();
+  for (const run of runs) {
+    if (run.status !== 'completed') continue;
+    const ofVariant = completed.get(run.variant) ?? new Map<number, RunSummary>();
+    completed.set(run.variant, ofVariant);
+    if (!ofVariant.has(run.seed)) ofVariant.set(run.seed, run);
+  }
   const scoreOf = (variant: string, seed: number) => {
-    const run = runs.find((run) => run.variant === variant && run.seed === seed && run.status === 'completed');
+    const run = completed.get(variant)?.get(seed);
     return run && pick(run);
   };
   const seeds = [...new Set(runs.map(({ seed }) => seed))];
