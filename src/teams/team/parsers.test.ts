@@ -108,6 +108,12 @@ describe('a schema as a parser', () => {
       expect(verdict.parse(text)).toEqual({ score: 3 });
   });
 
+  it('reads a beginning of a fence that is repeated without an end', () => {
+    const repeated = '```json\n{"score": 1}\n'.repeat(100_000);
+    expect(verdict.parse(repeated)).toBeUndefined();
+    expect(verdict.parse(`\`\`\`json\n{"score": 3}\n\`\`\`\n${repeated}`)).toEqual({ score: 3 });
+  });
+
   it('reads what follows the thinking', () => {
     expect(verdict.parse('<think>{"score": 1}?</think>\n\n{"score": 3}')).toEqual({ score: 3 });
     expect(verdict.parse('<think>```json\n{"score": 1}\n```</think>```json\n{"score": 3}\n```')).toEqual({ score: 3 });

@@ -88,8 +88,21 @@ export const integer: Parser<number> = (text) => {
   return Number.isSafeInteger(value) ? value : undefined;
 };
 
-/** A fence of three backquotes: the language that it names, and the text in it. */
-const FENCE = /^```([^`\n]*)\n([\s\S]*?)\n?```[ \t]*$/gm;
+/** The beginning of a fence of three backquotes, with the language that it names, and the end of a fence. */
+const [OPENING, CLOSING] = [/^```([^`\n]*)\n/gm, /\n?```[ \t]*$/gm];
+
+/** The texts in the fences of a language. A model may repeat a beginning without an end: the text is read once. */
+function fencedIn(text: string, language: RegExp): string[] {
+  const found: string[] = [];
+  for (let at = 0; ; at = CLOSING.lastIndex) {
+    OPENING.lastIndex = at;
+    const name = OPENING.exec(text)?.[1];
+    CLOSING.lastIndex = OPENING.lastIndex;
+    const end = name === undefined ? undefined : CLOSING.exec(text)?.index;
+    if (name === undefined || end === undefined) return found;
+    if (language.test(name.trim())) found.push(text.slice(OPENING.lastIndex, end));
+  }
+}
 
 /**
  * The JSON value of a reply if the schema accepts it. The reply after the model's thinking must be only JSON, or have
@@ -99,8 +112,8 @@ export function jsonParser<Value>(schema: StandardSchema<Value>): Parser<Value> 
   const checker = asZod(schema);
   return (text) => {
     const { rest } = withoutThinking(text);
-    const fences = [...rest.matchAll(FENCE)].filter(([, language = '']) => /^(json)?$/i.test(language.trim()));
-    const source = fences.length === 1 ? (fences[0]?.[2] ?? '') : rest;
+    const [fenced, ...more] = fencedIn(rest, /^(json)?$/i);
+    const source = fenced === undefined || more.length > 0 ? rest : fenced;
     let value: unknown;
     try {
       value = JSON.parse(source);
