@@ -252,6 +252,13 @@ describe('an output that does not fit', () => {
       },
       'x',
     ],
+    [
+      'an error that quotes half a megabyte of JSON',
+      () => {
+        throw new SyntaxError('"a" '.repeat(150_000));
+      },
+      'x',
+    ],
   ])('%s: is the same failure by a parser as by play, with the turn and its penalty', async (_, misfit, text) => {
     for (const by of ['parse', 'play'] as const) {
       const episode = await read(by, misfit, text);

@@ -144,12 +144,13 @@ function failsAlike({ message }: Record<string, unknown>, { text, content = text
   });
 }
 
-/** The text, or a part of it, that JSON.parse quotes. */
-const QUOTED = /"([\s\S]*)"(?:\.\.\.)? is not valid JSON$/;
+/** The end of an error of JSON.parse, behind the text, or a part of it, that it quotes. */
+const QUOTED = /"(?:\.\.\.)? is not valid JSON$/;
 
 /** Whether an error of JSON.parse quotes a turn: `play` may have cut the text out of its answer. */
 function isQuoted({ message }: Record<string, unknown>, { text }: Turn): boolean {
-  const [, quoted = ''] = QUOTED.exec(String(message)) ?? [];
+  const said = String(message);
+  const quoted = said.slice(said.indexOf('"') + 1, Math.max(0, said.search(QUOTED)));
   return quoted !== '' && text.includes(quoted);
 }
 
