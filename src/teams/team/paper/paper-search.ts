@@ -49,7 +49,7 @@ export async function playPaperSearch(episode: PaperSearchEpisode): Promise<{ an
     written += action;
     // A query that contains an answer ends the episode too.
     if (step === maxTurns || (action.includes('<answer>') && action.includes('</answer>')))
-      return { answer: [...written.matchAll(/<answer>(.*?)<\/answer>/gs)].at(-1)?.[1]?.trim() };
+      return { answer: lastAnswer(written) };
     observation = '';
     if (query !== undefined) {
       const passages = await retriever.search(query, topk, signal);
@@ -59,4 +59,11 @@ export async function playPaperSearch(episode: PaperSearchEpisode): Promise<{ an
     }
     history.push(searchLine(step, action, observation));
   }
+}
+
+/** The text of the last answer in tags. A text may begin many answers that it does not end. */
+function lastAnswer(text: string): string | undefined {
+  const ended = text.split('</answer>').slice(0, -1);
+  const last = ended.findLast((part) => part.includes('<answer>'));
+  return last?.slice(last.indexOf('<answer>') + '<answer>'.length).trim();
 }

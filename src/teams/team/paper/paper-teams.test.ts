@@ -8,7 +8,8 @@ import { playEpisode } from '../../rollout/play-episode.js';
 import { passageOf } from '../../tasks/retrieval/corpus.js';
 import { searchTeam } from '../search.js';
 import { solverVerifier } from '../solver-verifier.js';
-import type { Team } from '../team.js';
+import type { Reply, Team } from '../team.js';
+import { playPaperSearch } from './paper-search.js';
 
 type Messages = { role: string; content: string }[];
 
@@ -113,6 +114,25 @@ describe("the paper's form", () => {
       },
     );
     expect(turns.at(-1)?.messages.at(-1)?.content).toMatch(/^1\+1\n.*boxed\{3\}.*<verify>reject<\/verify>/s);
+  });
+
+  it('takes the last answer that ends, among many that only begin', async () => {
+    const says = (value: string) => async () => ({ text: value, value, valid: true }) as Reply<never>;
+    const answerOf = (query: string) =>
+      playPaperSearch({
+        question: 'Who?',
+        agents: { verifier: says('no'), searcher: says(query), answerer: says('') },
+        retriever: { search: async () => [] },
+        maxTurns: 2,
+        topk: 1,
+        signal: new AbortController().signal,
+        prompt: () => '',
+      });
+    const begun = '<answer>'.repeat(100_000);
+    expect(await answerOf(begun)).toEqual({ answer: undefined });
+    expect(await answerOf(`<answer>Al</answer> <answer>\n Bo <answer></answer>${begun}`)).toEqual({
+      answer: 'Bo <answer>',
+    });
   });
 
   it('refuses options of the other form', () => {
