@@ -198,7 +198,7 @@ describe('export', () => {
       'drmas_adapter.json',
     ]);
     expect(out).toContain(`base = AutoModelForCausalLM.from_pretrained("${join(apart, 'base')}")`);
-    expect(out).toContain(`--lora-modules solver=${apart}`);
+    expect(out).toContain(`--enable-lora --lora-modules solver=${apart}`);
     expect(await drmas([...words, whole])).toMatchObject({ code: 0, err: '' });
     expect(await readdir(whole)).toContain('generation_config.json');
 
@@ -206,6 +206,13 @@ describe('export', () => {
     const [a, b] = await Promise.all(policies.map((policy) => policy.logits([1, 2, 3])));
     for (const [i, logit] of (a ?? []).entries()) expect(b?.[i]).toBeCloseTo(logit, 4);
     for (const policy of policies) await policy.dispose();
+  });
+
+  it('names the limit of vLLM for an adapter of a rank above its default', { tags: 'verify' }, async () => {
+    const model = lora(tinyModel, { rank: 17 });
+    const { path } = await trainTiny(root, tinyRecipe({ model }, ['training.steps=1']));
+    const { out } = await drmas(['export', path, '--agent', 'solver', '--to', target(), '--format', 'peft']);
+    expect(out).toContain('--enable-lora --max-lora-rank 32 --lora-modules');
   });
 
   it('writes a file for llama.cpp, with prompt and sampling for Ollama, and says how to serve it', async () => {

@@ -1,7 +1,8 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { EXPORT_FORMATS, type ExportFormat } from '@drmas/engine/backends';
+import { EXPORT_FORMATS, type ExportFormat, type PreparedExport } from '@drmas/engine/backends';
 import { isNoOptimizer, writeDirectory } from '@drmas/engine/disk';
 import { DrmasError, isObject, messageOf, RunError, shown, suggestion } from '@drmas/engine/errors';
+import { readAdapterDescription } from '@drmas/engine/formats';
 import { type AgentProfile, kindOfType, writeAgentProfile } from '@drmas/engine/model';
 import { type Message, type Tool, user } from '@drmas/engine/nouns';
 import { commandText, nodeFiles, removeStale, TEMPORARY } from '@drmas/engine/platform';
@@ -64,13 +65,19 @@ export const exportPolicy = defineCommand({
     const names = await nodeFiles.list(to);
     const turns = await recentTurns(run, agent);
     const [example, tools] = [exampleIn(turns, profile?.system), toolsIn(turns)];
-    const base = format === 'peft' ? { base: await prepared.baseOf(to) } : {};
-    const usage = howToUse({ agent, to, format, files: names, ...base, profile, example, tools });
+    const adapter = format === 'peft' ? await adapterIn(to, prepared) : {};
+    const usage = howToUse({ agent, to, format, files: names, ...adapter, profile, example, tools });
     const lines = [`${who}, step ${step}, written to ${to}: ${names.join(', ')}`, '', ...usage];
     for (const line of lines) context.stdout.write(`${line}\n`);
     return 0;
   },
 });
+
+/** The base and the rank of an exported adapter. */
+async function adapterIn(directory: string, { baseOf }: PreparedExport) {
+  const { rank } = (await readAdapterDescription(nodeFiles, directory)).settings;
+  return { base: await baseOf(directory), rank };
+}
 
 /** The agent's prompt and sampling. If they are not known, `tell` gets the reason and the export continues. */
 async function profileOf(
@@ -176,7 +183,9 @@ interface ExportedPolicy {
   readonly to: string;
   readonly format: ExportFormat;
   readonly files: readonly string[];
+  /** The base and the rank of an adapter. */
   readonly base?: string;
+  readonly rank?: number;
   readonly profile: AgentProfile | undefined;
   /** A conversation of the agent in its run, without its system prompt. */
   readonly example: readonly Message[];
@@ -217,12 +226,16 @@ function served({ to, profile }: ExportedPolicy): string[] {
   return [`an OpenAI-compatible server${same}`, `  ${commandText(['vllm', 'serve', to])}`];
 }
 
-function withPeft({ to, base = '', agent }: ExportedPolicy): string[] {
+/** The limits that vLLM takes for the rank of adapters. Its default is 16. */
+const VLLM_RANKS = [16, 32, 64, 128, 256, 320, 512];
+
+function withPeft({ to, base = '', rank = 1, agent }: ExportedPolicy): string[] {
   const inGguf = base.toLowerCase().endsWith('.gguf');
   const place = inGguf
     ? `${JSON.stringify(dirname(base))}, gguf_file=${JSON.stringify(basename(base))}`
     : JSON.stringify(base);
-  const lora = commandText(['vllm', 'serve', base, '--enable-lora', '--lora-modules', `${agent}=${to}`]);
+  const limit = rank > 16 ? ['--max-lora-rank', `${VLLM_RANKS.find((each) => each >= rank) ?? rank}`] : [];
+  const lora = commandText(['vllm', 'serve', base, '--enable-lora', ...limit, '--lora-modules', `${agent}=${to}`]);
   return [
     'with transformers and peft, in Python',
     '  from transformers import AutoModelForCausalLM',
