@@ -12,6 +12,10 @@ const templates = {
   refusing: loop(
     `{% if m.role == 'system' and not loop.first %}{{ raise_exception('only one') }}{% endif %}${written}`,
   ),
+  alternating: loop(
+    `{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('must alternate') }}{% endif %}${written}`,
+  ),
+  last: '{{ messages[-1].content }}',
 };
 const chat = (template: keyof typeof templates, messages: readonly Message[]) => {
   const tokenizer = miniTokenizer(templates[template]);
@@ -41,5 +45,19 @@ describe('several system messages', () => {
     expect(chat('writing', [system('A')])).toBe('[system]A');
     expect(chat('folding', [system('A'), user('q')])).toBe('A, q');
     expect(() => chat('folding', [system('A')])).toThrow(/it leaves out a system message without another message/);
+  });
+});
+
+describe('user messages in a row', () => {
+  const asked = [user('p'), user('q'), assistant('a'), user('r'), user('s'), user('t')];
+
+  it('are one if the template refuses two or leaves one out', () => {
+    expect(chat('writing', asked)).toBe('[user]p[user]q[assistant]a[user]r[user]s[user]t');
+    expect(chat('alternating', asked)).toBe('[user]p\n\nq[assistant]a[user]r\n\ns\n\nt');
+    expect(chat('last', asked)).toBe('r\n\ns\n\nt');
+  });
+
+  it('do not hide that the template refuses the conversation for another reason', () => {
+    expect(() => chat('alternating', [user('p'), user('q'), assistant('a'), assistant('b')])).toThrow(/must alternate/);
   });
 });
