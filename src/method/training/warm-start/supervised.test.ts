@@ -1,4 +1,5 @@
 import type { OptimStepSettings } from '@drmas/engine/contract';
+import { messageOf, TrainingError } from '@drmas/engine/errors';
 import type { Warmup, Warning } from '@drmas/engine/events';
 import type { TaskSource, TrainingSample } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
@@ -63,6 +64,32 @@ describe('the warm start', () => {
     expect(new Set(tokens).size).toBeGreaterThan(1);
     const sum = tokens.reduce((total, count, i) => total + count * lossOf(i + 1), 0);
     expect((events[0] as Warmup).loss).toBeCloseTo(sum / tokens.reduce((total, count) => total + count, 0), 10);
+  });
+
+  it.each([
+    ['some', [2, 5, 6, 12], /^the warm start of base left out 4 updates, whose gradients were not numbers$/],
+    [
+      'three in a row',
+      [3, 4, 5],
+      /^the gradient of the warm start of base was not a number in 3 .*, up to step 5: a lower/,
+    ],
+  ])('says that %s of its updates were not made', async (_, dropped, message) => {
+    const recipe = tinyRecipe();
+    let step = 0;
+    const { run, done } = await fakeRunOf(recipe, {
+      optimStep: async () => {
+        step++;
+        return dropped.includes(step) ? { applied: false, why: 'not-finite' } : { applied: true, norm: 1 };
+      },
+    });
+    const said: string[] = [];
+    const emit = (event: Warmup | Warning) => void (event.type === 'warning' && said.push(event.message));
+    await trainWarmStart(run, settingsOf(recipe), emit).catch((error: unknown) => {
+      expect(error).toBeInstanceOf(TrainingError);
+      expect(done).toEqual([]);
+      said.push(messageOf(error));
+    });
+    expect(said).toEqual([expect.stringMatching(message)]);
   });
 
   it('of each policy learns from the traces of its own agents only', async () => {

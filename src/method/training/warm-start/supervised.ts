@@ -1,7 +1,7 @@
 /** The supervised phase before reinforcement: demonstrations of the task family, a token-mean cross-entropy, AdamW. */
 
 import type { ModelHandle, PolicyHandle } from '@drmas/engine/contract';
-import { TaskError } from '@drmas/engine/errors';
+import { TaskError, TrainingError } from '@drmas/engine/errors';
 import type { Warmup, Warning } from '@drmas/engine/events';
 import { duration, grouped, unlessAborted } from '@drmas/engine/host';
 import { countTokensOf } from '@drmas/engine/loss';
@@ -25,6 +25,8 @@ const HELD_OUT = 128;
  * computation.
  */
 const IN_FLIGHT = 4;
+/** The number of steps in a row without a finite gradient that end the warm start. */
+const MOST_DROPPED = 3;
 /** The agent of samples that pass through the trunk alone. */
 const NO_AGENT = '';
 /** Seconds of a warm start without an event, after which it says how far it is: first, and then again. */
@@ -45,6 +47,7 @@ interface Taught {
 /**
  * Trains the policies of a run on traces. With `share: 'base'` one base learns from all traces and is copied into every
  * policy. Otherwise each policy learns from the traces of its own agents.
+ * @throws TrainingError if the gradient was not a number in several steps in a row
  */
 export async function trainWarmStart(
   run: WarmStartedRun,
@@ -88,6 +91,7 @@ async function learn(
   /** The loss of each step, and the tokens over which it is a mean. */
   const losses: { readonly loss: number; readonly tokens: number }[] = [];
   const flying: Promise<void>[] = [];
+  const dropped = { all: 0, inRow: 0 };
   let tokens = 0;
   const began = clock.seconds();
   let started = began;
@@ -103,8 +107,14 @@ async function learn(
       clipNorm: settings.clipNorm,
       ...(isTrunk ? { partRates: { trunk: 1, adapters: 0 } } : {}),
     });
-    const done = Promise.all([computed, stepped]).then(([{ loss }]) => {
+    const done = Promise.all([computed, stepped]).then(([{ loss }, { applied }]) => {
       losses.push({ loss, tokens: normalizer });
+      dropped.all += applied ? 0 : 1;
+      dropped.inRow = applied ? 0 : dropped.inRow + 1;
+      if (dropped.inRow >= MOST_DROPPED)
+        throw new TrainingError(
+          `the gradient of the warm start of ${name} was not a number in ${MOST_DROPPED} steps in a row, up to step ${step}: a lower warmStart.learningRate keeps the weights in range`,
+        );
     });
     done.catch(() => {}); // awaited below, unless the run is interrupted first
     flying.push(done);
@@ -129,9 +139,11 @@ async function learn(
     tokens = 0;
     if (lossTarget !== undefined && loss <= lossTarget) break;
   }
+  const warn = (code: string, message: string) =>
+    emit({ type: 'warning', code, message: `the warm start of ${name} left out ${message}` });
   const message = fits.leftOut();
-  if (message !== undefined)
-    emit({ type: 'warning', code: 'demonstrations.long', message: `the warm start of ${name} left out ${message}` });
+  if (message !== undefined) warn('demonstrations.long', message);
+  if (dropped.all > 0) warn('warmStart.dropped', `${dropped.all} updates, whose gradients were not numbers`);
 }
 
 /** The mean over all tokens of several batches, which differ in size. */
