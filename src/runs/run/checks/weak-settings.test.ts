@@ -59,3 +59,16 @@ it.each([
   const messages = new Set(said.map(({ message }) => message).filter((message) => message.includes('.cap is below')));
   expect([...messages]).toEqual(parts.map((part) => expect.stringContaining(part)));
 });
+
+it.each([
+  ['stopWhen={"patience":3}', '3, and 2 evaluations come between'],
+  ['stopWhen={"rewardFloor":{"below":0,"steps":9}}', 'is 9, and the run has 9 steps'],
+  ['keepEpisodes=10', 'writes no episodes'],
+])('a rule that the run is too short for causes a warning: %s', (rule, message) => {
+  const said = (steps: number) =>
+    weakSettings(tinyRecipe({}, [`training.steps=${steps}`, 'evaluation.every=3', `training.${rule}`])).map(
+      ({ message }) => message,
+    );
+  expect(said(9)).toEqual([expect.stringContaining(message)]);
+  expect(said(10)).toEqual([]);
+});

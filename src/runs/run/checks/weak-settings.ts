@@ -126,6 +126,7 @@ export function weakSettings(recipe: Settings): RunWarning[] {
       return source === undefined ? [] : [averagedTokens(source, loss.type, path)];
     }),
     ...equalSamples(agents, recipe.evaluation, recipe.assign),
+    ...idleIntervals(training, recipe.evaluation),
     ...Object.entries(policies).flatMap(([name, { warmupSteps, epochs, miniBatches }]) => {
       const updates = training.steps * epochs * miniBatches;
       return updates < FEW_UPDATES || warmupSteps < updates
@@ -351,5 +352,34 @@ function equalSamples(agents: Recipe['agents'], evaluation: Recipe['evaluation']
     `evaluation.${several} is ${Math.max(samples, samplesDuring)}, but each agent takes the most probable ` +
       'token in evaluations, so the episodes of a task are alike unless the team or its tools differ by chance: choose 1, ' +
       'or a temperature above 0',
+  ];
+}
+
+/** Warnings about rules that need more evaluations or steps than come before the run's last step. */
+function idleIntervals(
+  { steps, stopWhen: { patience = 0, rewardFloor } = {}, keepEpisodes }: Recipe['training'],
+  { every }: Recipe['evaluation'],
+): string[] {
+  if (steps === 0) return [];
+  const between = Math.ceil(steps / every) - 1;
+  const low = rewardFloor?.steps ?? 0;
+  return [
+    ...(patience > between
+      ? [
+          `training.stopWhen.patience is ${patience}, and ${between} evaluations come between the first and the last one ` +
+            `(evaluation.every ${every}, training.steps ${steps}), so it never ends the run: choose less, or evaluate more often`,
+        ]
+      : []),
+    ...(low >= steps
+      ? [
+          `training.stopWhen.rewardFloor.steps is ${low}, and the run has ${steps} steps, so it never ends the run: choose fewer`,
+        ]
+      : []),
+    ...(typeof keepEpisodes === 'number' && keepEpisodes > steps
+      ? [
+          `training.keepEpisodes is ${keepEpisodes}, and the run has ${steps} steps, so it writes no episodes of training: ` +
+            'choose less, or false',
+        ]
+      : []),
   ];
 }
