@@ -13,7 +13,7 @@ import { RunDirectory } from '../method/store/run-directory.js';
 import type { RunPlace } from '../runs/run/execute/start-run.js';
 import { commands, shortNames } from './commands/index.js';
 import { type Command, flagName } from './define-command.js';
-import { device, ownDevice, withModel } from './flags.js';
+import { allowHost, device, ownDevice, withModel } from './flags.js';
 
 describe('--device', () => {
   const root = temporaryRoot();
@@ -161,4 +161,12 @@ it.each(['watch', 'serve'])('%s takes ports that there are', async (name) => {
       code: 2,
       err: expect.stringContaining(`expected an integer from 0 to 65535, got '${wrong}'`),
     });
+});
+
+it('--allow-host takes hosts as requests name them, and refuses an address', () => {
+  const read = (word: string) => allowHost.parse?.(word, ['a.example']);
+  expect(read('Train.Example:80')).toEqual(['a.example', 'train.example']);
+  expect(() => read('http://train.example')).toThrow(
+    "expected a name such as train.example, got 'http://train.example'",
+  );
 });

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ENGINE_DEVICES, type EngineDevice } from '@drmas/engine/contract';
+import { allowedHost } from '@drmas/engine/platform';
 import { InvalidArgumentError } from 'commander';
 import { overridesOf } from '../method/recipe-files.js';
 
@@ -105,10 +106,14 @@ export const choice = <const Choice extends string>(
 
 export const json = toggle('print events as JSON lines on stdout, and nothing else');
 export const threads = integer(1, 'threads of the kernels (default: all cores)');
-export const allowHost = repeated(
-  'name',
-  'also accept requests for this name of the server, such as the name of a proxy; may be repeated',
-);
+export const allowHost: Flag<readonly string[]> = {
+  ...repeated('name', 'also accept requests for this name of the server, such as the name of a proxy; may be repeated'),
+  parse: (word, previous) => {
+    const host = allowedHost(word);
+    if (host === undefined) throw new InvalidArgumentError(`expected a name such as train.example, got '${word}'`);
+    return [...(previous as readonly string[]), host];
+  },
+};
 /** A checkpoint by its step, by the name of its directory, or the one with the best evaluation. */
 export const checkpoint = text(
   'step',

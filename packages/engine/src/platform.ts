@@ -29,7 +29,7 @@ export {
 export { kernelThreads, nodeHost } from './base/platform/node-host.js';
 export { packageVersion } from './base/platform/package-version.js';
 export { patientFetch, soundFetch, tlsFault } from './base/platform/patient-fetch.js';
-export { accessBy, type Guard, guardOf } from './base/platform/servers/guards.js';
+export { accessBy, allowedHost, type Guard, guardOf } from './base/platform/servers/guards.js';
 export { type GuardedApp, listen } from './base/platform/servers/listen.js';
 export { chosenToken, isEqual, isLoopback, newToken } from './base/platform/servers/token.js';
 export { startWorker } from './base/platform/start-worker.js';

@@ -1,4 +1,5 @@
 /** The guard of every server of drmas: a request that fails one of these checks does not reach the app. */
+import { isIP } from 'node:net';
 import { parse } from 'hono/utils/cookie';
 import { DialectError } from '../../core/errors.js';
 import { visible } from '../../core/format.js';
@@ -14,7 +15,7 @@ export type Access =
 
 export interface ServerPolicy {
   readonly access: Access;
-  /** Names besides those of this machine that clients may reach the server under, without a port. */
+  /** Names besides those of this machine that clients may reach the server under, as `allowedHost` returns them. */
   readonly allowedHosts?: readonly string[] | undefined;
   /** Paths that need no token: they say only whether the server is well. */
   readonly publicPaths?: readonly string[];
@@ -141,5 +142,9 @@ function hasKnownType({ method, headers }: Request, policy: ServerPolicy): boole
   if (type === undefined) return isEmpty;
   return typesOf(policy).includes(type);
 }
+
+/** A host as requests name it: in small letters, without a port, and in ASCII. Undefined for what is no host. */
+export const allowedHost = (name: string): string | undefined =>
+  /[/?#@*]/.test(name) ? undefined : hostnameOf(`http://${isIP(name) === 6 ? `[${name}]` : name}`);
 
 const hostnameOf = (url: string) => (URL.canParse(url) ? new URL(url).hostname : undefined);
