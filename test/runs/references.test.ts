@@ -10,6 +10,7 @@ import type { RunDirectory } from '../../src/method/store/run-directory.js';
 import { policiesByReference } from '../../src/method/training/signals/open-training.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
+import { requireReferences } from '../../src/runs/run/request/continuation.js';
 import {
   eventsOf,
   filesOf,
@@ -74,6 +75,14 @@ describe('a policy that is held near its beginning', () => {
     expect(await filesOf(resumed)).toEqual(await filesOf(uninterrupted));
     const coefficients = (await stepsOf(resumed)).map(({ policies }) => policies.solver?.klCoefficient);
     expect(new Set(coefficients).size > 1).toBe('controller' in kl);
+  });
+
+  it('is refused if a run resumes with it that has stored no reference', async () => {
+    const run = await trainTiny(root, tinyRecipe());
+    const refused = requireReferences(run, tinyRecipe({ policies: held({ coefficient: 0.1 }) }));
+    await expect(refused).rejects.toThrow(
+      /references\/solver is missing: .* policies\.solver\.kl\.reference a checkpoint/,
+    );
   });
 
   it('copies nothing where first weights can be made again', async () => {

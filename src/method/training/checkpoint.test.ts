@@ -117,6 +117,14 @@ describe('a checkpoint', () => {
     expect(JSON.parse(await readFile(join(directory, 'state.json'), 'utf8'))).toMatchObject({ evaluated: 1 });
   });
 
+  it('without one of the models is refused with its name', async () => {
+    const { run, log } = await runOf();
+    await saveCheckpoint(run, progressAt(2), log);
+    const trained = run.trained.map((model) => ({ ...model, name: `${model.name}-2` }));
+    const loading = loadCheckpoint({ ...run, trained }, await latest(log), { optimizer: true });
+    await expect(loading).rejects.toThrow(/step-000002 has no model 'one-2': the recipe had other policies/);
+  });
+
   it.each([
     ['no JSON', '{'],
     ['a negative step', '{"step":-1,"evaluated":0,"watch":{"norms":{},"dropped":{}}}'],

@@ -63,8 +63,14 @@ export async function loadCheckpoint(
   const path = joinPath(directory, STATE);
   const state = await readState(host.files, path);
   if (state.step !== step) throw new CheckpointError(`${path} is of step ${state.step}, its directory of step ${step}`);
-  for (const { name, handle, settings } of trained)
-    await handle.load(joinPath(directory, name), { optimizer: optimizer && settings !== undefined });
+  for (const { name, handle, settings } of trained) {
+    const modelDirectory = joinPath(directory, name);
+    if (!(await host.files.exists(modelDirectory)))
+      throw new CheckpointError(
+        `${directory} has no model '${name}': the recipe had other policies when it was written`,
+      );
+    await handle.load(modelDirectory, { optimizer: optimizer && settings !== undefined });
+  }
   return loadProgress(run, state);
 }
 

@@ -23,17 +23,21 @@ export const criticValues: Signal = {
 const directoryOf = (checkpoint: string, policy: string) => joinPath(checkpoint, `${policy}.critic`);
 
 /**
- * Opens the critic of each policy: on the policy's weights, or from a checkpoint.
+ * Opens the critic of each policy: on the policy's weights, or from a checkpoint. A checkpoint has none if the recipe
+ * had no critic when it was written.
  * @throws CheckpointError
  */
 export async function openCritics(
-  { trained }: Pick<OpenRun, 'trained'>,
+  { trained, host }: Pick<OpenRun, 'trained' | 'host'>,
   checkpoint: Checkpoint | undefined,
 ): Promise<ReadonlyMap<string, Critic>> {
   const critics = new Map<string, Critic>();
   for (const { name, handle: policy, backend, settings } of trained) {
     if (settings?.critic === undefined) continue;
-    const directory = checkpoint && directoryOf(checkpoint.directory, name);
+    const stored = checkpoint && directoryOf(checkpoint.directory, name);
+    const directory = stored !== undefined && (await host.files.exists(stored)) ? stored : undefined;
+    if (directory !== stored)
+      host.warn('critic', `the critic of '${name}' begins anew, because ${stored} is not there`);
     const handle = await backend.open({ type: 'like', policy, directory }, 'critic', `${name}'s critic`);
     critics.set(name, { handle, settings: settings.critic });
   }

@@ -82,7 +82,10 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
   }));
   for (const name of storedReferences(recipe.warmStart?.share, trained)) {
     const directory = join(run.path, REFERENCES, name);
-    if (!(await nodeFiles.exists(directory))) throw new CheckpointError(`${directory} is missing`);
+    if (!(await nodeFiles.exists(directory)))
+      throw new CheckpointError(
+        `${directory} is missing: a run stores its policies after the warm start if they have a kl then. Give policies.${name}.kl.reference a checkpoint`,
+      );
     if ((await requireWhole(nodeFiles, directory)) === 'unsealed' && !(await run.mayLackDigests()))
       throw new CheckpointError(`${join(directory, SEAL)} is missing`);
   }
