@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { drmas } from '../../../test/support/command-line.js';
+import { drmas, plainRecipe } from '../../../test/support/command-line.js';
 import { temporaryRoot } from '../../../test/support/tiny-run.js';
 import { jsonl } from '../../teams/tasks/files/file-source.js';
 
@@ -35,6 +36,20 @@ describe('drmas tasks', () => {
       );
       expect(people.out.trimEnd().split('\n')).toHaveLength(4); // a heading, two tasks, a line about the rest
     }
+  });
+
+  it('needs no demonstrations: people look what is held out before they write any', async () => {
+    const tasks = join(root, 'orders.jsonl');
+    await writeFile(tasks, rows.map((row) => JSON.stringify(row)).join('\n'));
+    const recipe = join(root, 'recipe.mjs');
+    const source = (path: string) => pathToFileURL(join(import.meta.dirname, '../..', path)).href;
+    const imports = `import { jsonl } from '${source('teams/tasks/files/file-source.ts')}';
+import { withDemonstrations } from '${source('teams/tasks/files/demonstrations.ts')}';`;
+    const held = `tasks: withDemonstrations(jsonl('${tasks}', { test: 0.3 }), '${join(root, 'missing.jsonl')}'),`;
+    await writeFile(recipe, imports + plainRecipe.replace(/tasks: .*/, held));
+    const { code, out, err } = await drmas(['tasks', recipe]);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/tasks are held out for evaluations/);
   });
 
   it('shows the first of a generated family', async () => {

@@ -26,7 +26,9 @@ export const tasks = defineCommand({
   examples: ['drmas tasks my-team.ts', 'drmas tasks my-team.ts --split train --count 5'],
   async run(context, [source], { split, count, set: overrides, json: asJson = false }) {
     const recipe = await requestStudy(source, { set: overrides });
-    const load = (each: Split) => loadTasks(recipe.tasks[each], each, recipe.team.task, { signal: context.signal });
+    // People look which tasks are held out before they write demonstrations of the others.
+    const options = { signal: context.signal, withoutDemonstrations: true };
+    const load = (each: Split) => loadTasks(recipe.tasks[each], each, recipe.team.task, options);
     const chosen = await load(split);
     const other = await load(split === 'test' ? 'train' : 'test');
     const most = count ?? (Number.isFinite(chosen.size) ? chosen.size : SOME);

@@ -13,7 +13,10 @@ export function requestLines(request: DemonstrationRequest, width: number): stri
   const rows = [
     ['team', `${recipe.team.name}: ${Object.keys(recipe.team.agents).join(', ')}`],
     ['asked', `${agents.join(', ')}: ${speaker}`],
-    ['tasks', `${grouped(chosen.length)}${all} training tasks of ${tasks.train.name} x ${samples}, none held out`],
+    [
+      'tasks',
+      `${grouped(chosen.length)}${all} training tasks of ${tasks.train.name} x ${samples}; held-out tasks are not played`,
+    ],
     ['kept', Number.isFinite(minScore) ? `episodes with a score of at least ${minScore}` : 'episodes that do not fail'],
     ['file', out],
   ];

@@ -215,6 +215,6 @@ describe('demonstrations from a file', () => {
     expect(second.traceKey?.()).not.toBe(key);
     const other = first.configure?.({ ...first.settings, top: 9, demonstrationFile: 'gone.jsonl' });
     expect(other?.settings).toMatchObject({ demonstrationFile: 'gone.jsonl', top: 9 });
-    await expect(other?.load('train')).rejects.toThrow(/gone\.jsonl/);
+    await expect(other?.load('train')).rejects.toThrow(/gone\.jsonl: there is no such file\. npx drmas demonstrate/);
   });
 });

@@ -18,7 +18,7 @@ import {
 import { excerpt } from '@drmas/engine/host';
 import type { RandomStream } from '@drmas/engine/math';
 import type { JsonSchema, Message, Split, TaskSet, TaskSource, Tool, Trace } from '@drmas/engine/nouns';
-import { type EntryPlace, type FileEntry, strictValue } from '@drmas/engine/platform';
+import { codeOf, type EntryPlace, type FileEntry, strictValue } from '@drmas/engine/platform';
 import { z } from 'zod';
 import { isHeldOut } from '../split.js';
 import { fileRows, textChunks } from './file-rows.js';
@@ -149,7 +149,14 @@ export function withDemonstrations<Data>(
 }
 
 /** A mark that changes when a file is written anew. Empty if there is no such file, which the reader reports. */
-const versionOf = async (file: string) => versionText(await stat(resolve(file)).catch(() => undefined));
+/** @throws TaskError if there is no such file */
+async function versionOf(file: string): Promise<string> {
+  const facts = await stat(resolve(file)).catch((error: unknown) => {
+    if (codeOf(error) !== 'ENOENT') return undefined; // the reader says why
+    throw new TaskError('there is no such file. npx drmas demonstrate records demonstrations', { file });
+  });
+  return versionText(facts);
+}
 const versionText = (facts: Stats | undefined) =>
   facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeMs}`;
 
