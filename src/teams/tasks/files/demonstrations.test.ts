@@ -55,6 +55,36 @@ describe('demonstrations of held-out tasks', () => {
     expect(tasks.traceKey?.()).not.toBe(key); // of the cached warm start
   });
 
+  it('are not those of training tasks whose longer question has a held-out one in it', async () => {
+    const tasks = join(root, 'fruit.jsonl');
+    const all = [
+      ['kiwi?', 'test'],
+      ['How much is one kiwi?', 'train'],
+      ['pear?', 'train'],
+      ['One pear?', 'test'],
+      ['+-+-+-+', 'test'],
+      ['2 +-+-+-+ 2', 'train'],
+    ];
+    await writeFile(tasks, lines(all.map(([question, part]) => ({ question, answer: '1', part }))));
+    const kept = [
+      'How much is one kiwi?',
+      'Is it a price for: How much is one kiwi? Yes or no',
+      'pear?',
+      'What is 2 +-+-+-+ 2',
+    ];
+    const left = ['kiwi?', 'A kiwi? How much is one kiwi?', 'One pear?', 'Is it: One pear?', 'a +-+-+-+ b'];
+    await writeFile(path, lines([...kept, ...left].map(row)));
+    const source = withDemonstrations(jsonl(tasks, { split: 'part' }), path);
+    const { warnings } = await source.load('test');
+    expect(warnings).toEqual([
+      expect.stringContaining(`${left.length} of ${kept.length + left.length} demonstrations`),
+    ]);
+    const prompts = new Set(
+      [...drawn(source, 'train'), ...drawn(source, 'test')].map(({ messages }) => messages[0]?.content),
+    );
+    expect([...prompts].filter((prompt) => !kept.includes(prompt ?? ''))).toEqual([]);
+  });
+
   it('are refused if no other is left', async () => {
     const tasks = await source([row(questions[0] as string)]);
     await expect(tasks.load('test')).rejects.toThrow(/all demonstrations are of held-out tasks/);

@@ -289,14 +289,21 @@ function withWarnings<Data>(set: TaskSet<Data>, more: readonly string[]): TaskSe
 const SHORTEST_QUESTION = 3;
 const MOST_QUESTIONS = 5000;
 
-/** The texts by which held-out tasks are known, without those that are training tasks too. */
-function questionsOf(test: TaskSet<unknown>, train: TaskSet<unknown>): ReadonlySet<string> {
+/** The texts by which tasks are known. */
+interface Questions {
+  /** Those of held-out tasks, without those that are training tasks too. */
+  readonly heldOut: ReadonlySet<string>;
+  readonly training: ReadonlySet<string>;
+}
+
+function questionsOf(test: TaskSet<unknown>, train: TaskSet<unknown>): Questions {
   const textsOf = (set: TaskSet<unknown>, most: number) =>
     Number.isFinite(set.size)
       ? Array.from({ length: Math.min(set.size, most) }, (_, i) => longestText(set.at(i).data))
       : [];
-  const known = new Set(textsOf(train, Number.POSITIVE_INFINITY));
-  return new Set(textsOf(test, MOST_QUESTIONS).filter((text) => text.length >= SHORTEST_QUESTION && !known.has(text)));
+  const training = new Set(textsOf(train, Number.POSITIVE_INFINITY));
+  const isHeldOut = (text: string) => text.length >= SHORTEST_QUESTION && !training.has(text);
+  return { heldOut: new Set(textsOf(test, MOST_QUESTIONS).filter(isHeldOut)), training };
 }
 
 /** The longest text in the data of a task: its question more often than its answer. */
@@ -314,7 +321,7 @@ function longestText(data: unknown, deepest = 6): string {
  */
 function withoutHeldOut(
   { numbers, at }: Rows,
-  questions: ReadonlySet<string>,
+  questions: Questions,
   file: string,
 ): { readonly left: Rows; readonly warnings: readonly string[] } {
   const asked = ({ messages }: Trace) =>
@@ -343,28 +350,39 @@ const WORD = /[\p{L}\p{N}]+/gu;
 const firstWord = (text: string) => /[\p{L}\p{N}]+/u.exec(text);
 
 /**
- * Finds a question that a text contains as whole words, among thousands: only questions whose first word is in the text
- * are compared with it.
+ * Finds a held-out question that a text contains as whole words, outside of a longer question of training: the question
+ * "kiwi?" is in "How much is one kiwi?". Among thousands only those whose first word is in the text are compared.
  */
-function questionFinder(questions: ReadonlySet<string>): (text: string) => string | undefined {
+function questionFinder({ heldOut, training }: Questions): (text: string) => string | undefined {
   const byWord = new Map<string, string[]>();
   const wordless: string[] = [];
-  for (const question of questions) {
+  for (const question of heldOut) {
     const [word] = firstWord(question) ?? [];
     const others = word === undefined ? wordless : byWord.get(word);
     if (others !== undefined) others.push(question);
     else byWord.set(word as string, [question]);
   }
+  const longer = new Map<string, readonly string[]>();
+  const longerThan = (question: string) => {
+    const known = longer.get(question) ?? [...training].filter((other) => other.includes(question));
+    longer.set(question, known);
+    return known;
+  };
+  const asks = (text: string, question: string) => {
+    if (!isWithin(text, question)) return false;
+    const rest = longerThan(question).reduce((left, other) => left.replaceAll(other, '\n'), text);
+    return rest === text || isWithin(rest, question);
+  };
   return (text) => {
-    if (questions.has(text)) return text;
+    if (heldOut.has(text)) return text;
     const seen = new Set<string>();
     for (const [word] of text.matchAll(WORD)) {
       if (seen.has(word)) continue;
       seen.add(word);
-      const found = byWord.get(word)?.find((question) => isWithin(text, question));
+      const found = byWord.get(word)?.find((question) => asks(text, question));
       if (found !== undefined) return found;
     }
-    return wordless.find((question) => text.includes(question));
+    return wordless.find((question) => asks(text, question));
   };
 }
 
