@@ -57,5 +57,10 @@ describe('DemonstrationFile', () => {
     expect(() => file.add(1, [saying('second')])).toThrow(/shared\.jsonl cannot be written: .*another program/);
     expect(readFileSync(out, 'utf8')).toBe(both);
     expect(file.demonstrations).toBe(1);
+    const second = await fileNamed('theirs.jsonl');
+    writeFileSync(second.out, 'theirs');
+    expect(() => second.file.add(0, [saying('first')])).toThrow(/another program/);
+    await second.file.close();
+    expect(readFileSync(second.out, 'utf8')).toBe('theirs');
   });
 });

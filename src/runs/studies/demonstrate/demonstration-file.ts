@@ -64,8 +64,8 @@ export class DemonstrationFile {
   /** Ends the writing. An empty file is removed. */
   async close(): Promise<void> {
     const { out } = this.#wanted;
-    if (this.demonstrations === 0) await nodeFiles.remove(out);
-    else await nodeFiles.flush(out);
+    if (this.demonstrations > 0) await nodeFiles.flush(out);
+    else if ((await nodeFiles.size(out)) === 0) await nodeFiles.remove(out); // another program may have written into it
   }
 
   #write(i: number): void {
