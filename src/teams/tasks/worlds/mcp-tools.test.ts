@@ -120,6 +120,7 @@ const server = new McpServer({ name: 'counter', version: '1' });
 let count = 0;
 const text = (text) => ({ content: [{ type: 'text', text }] });
 server.registerTool('count', { inputSchema: z.object({}) }, async () => text(process.pid + ' ' + ++count));
+server.registerTool('say', { inputSchema: z.object({ length: z.number() }) }, async ({ length }) => text('x'.repeat(length)));
 server.registerTool('end', { inputSchema: z.object({}) }, async () => process.exit(1));
 await server.connect(new StdioServerTransport());
 `,
@@ -313,6 +314,21 @@ describe('tools of a program', () => {
     await expect(call({ name: 'end', arguments: '{}' })).rejects.toEqual(refusal('closed'));
     expect((await pidAndCount((await tools.open(controller)).call))[1]).toBe(1);
     controller.abort();
+  });
+
+  it('read an answer up to the limit of servers at an address', async () => {
+    const controller = new AbortController();
+    const { call } = await mcpTools(counter('long'), { idleMs: 0 }).open(controller);
+    const say = (length: number) => call({ name: 'say', arguments: JSON.stringify({ length }) });
+    expect((await say(15e6)).length).toBe(15e6);
+    await expect(say(17e6)).rejects.toThrow('longer than 16.0 MB');
+    controller.abort();
+  });
+
+  it('name the directory that is missing, not the command', async () => {
+    const { command, args } = counter('nowhere');
+    const tools = mcpTools({ command, args, cwd: join(root, 'missing') });
+    await expect(tools.open(new AbortController())).rejects.toThrow(`there is no directory ${join(root, 'missing')}`);
   });
 
   it('quote a program that does not start', async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ArgumentError,
@@ -88,6 +89,8 @@ const optionsSchema = z.strictObject({
 
 /** Pages and screens as text are far shorter. */
 const LONGEST_ANSWER_BYTES = 16e6;
+
+const TOO_LONG = `the answer is longer than ${byteText(LONGEST_ANSWER_BYTES)}`;
 
 /** How long a server may take to end a session. */
 const END_MS = 2000;
@@ -261,8 +264,8 @@ async function transportTo(
   headers: Readonly<Record<string, string>>,
 ): Promise<{ transport: Transport; complaint: () => string; fault: () => string }> {
   const { getDefaultEnvironment, StdioClientTransport, StreamableHTTPClientTransport } = await clientModule();
+  let fault = '';
   if (typeof server === 'string') {
-    let fault = '';
     const limited: typeof fetch = async (address, init) => {
       const response = await soundFetch(address as string | URL, init);
       const isStream = response.headers.get('content-type')?.includes('event-stream') === true;
@@ -274,7 +277,7 @@ async function transportTo(
           const end = isStream ? Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\r\n\r\n')) : -1;
           length = end < 0 ? length + part.length : part.length - end;
           if (length <= LONGEST_ANSWER_BYTES) return controller.enqueue(part);
-          fault = `the answer is longer than ${byteText(LONGEST_ANSWER_BYTES)}`;
+          fault = TOO_LONG;
           controller.error(new Error(fault));
           void transport.close(); // a call does not hear of an event's stream that broke
         },
@@ -293,13 +296,19 @@ async function transportTo(
     args: [...args],
     env: { ...getDefaultEnvironment(), ...env },
     stderr: 'pipe',
+    maxBufferSize: LONGEST_ANSWER_BYTES,
     ...(cwd === undefined ? {} : { cwd }),
   });
+  // The system's error names only the command.
+  if (cwd !== undefined && !existsSync(cwd)) fault = `there is no directory ${cwd}`;
+  transport.onerror = ({ message }) => {
+    if (/exceeded maximum size/.test(message)) fault = TOO_LONG; // it closes the connection
+  };
   let errors = '';
   transport.stderr?.on('data', (part: unknown) => {
     errors = (errors + String(part)).slice(-LONGEST_COMPLAINT);
   });
-  return { transport, complaint: () => errors, fault: () => '' };
+  return { transport, complaint: () => errors, fault: () => fault };
 }
 
 const toolOf = ({ name, description, inputSchema }: McpTool): Tool => ({
