@@ -12,6 +12,7 @@ import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
 import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
 import { requireReferences } from '../../src/runs/run/request/continuation.js';
 import {
+  createRun,
   eventsOf,
   filesOf,
   resumedTiny,
@@ -83,6 +84,20 @@ describe('a policy that is held near its beginning', () => {
     await expect(refused).rejects.toThrow(
       /references\/solver is missing: .* policies\.solver\.kl\.reference a checkpoint/,
     );
+  });
+
+  it.each([
+    ['warmStart', tinyRecipe, cold],
+    ['seed', cold, (changes: Partial<RecipeInput>) => cold({ ...changes, seed: 9 })],
+  ])('is refused if a run resumes with another %s', async (name, begins, goesOn) => {
+    const policies = held({ coefficient: 0.1 });
+    const run = await createRun(root, begins({ policies }));
+    await expect(requireReferences(run, goesOn({ policies }))).rejects.toThrow(
+      new RegExp(
+        `began with another ${name}, and the reference of policies\\.solver\\.kl is the policy at its beginning`,
+      ),
+    );
+    await requireReferences(run, goesOn({})); // no policy is held near its beginning
   });
 
   it('copies nothing where first weights can be made again', async () => {

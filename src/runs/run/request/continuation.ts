@@ -2,7 +2,7 @@
 import { basename, dirname, join, sep } from 'node:path';
 import { backendIdentity } from '@drmas/engine/contract';
 import { contentHash, requireWhole, SEAL } from '@drmas/engine/disk';
-import { CheckpointError, RunError } from '@drmas/engine/errors';
+import { CheckpointError, isObject, RunError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { commandText, nodeFiles } from '@drmas/engine/platform';
 import { storedReferences } from '../../../method/checkpoints.js';
@@ -72,9 +72,11 @@ function afterStop(events: readonly RunEvent[]): string {
 
 /**
  * Compares the references that a resumed run reads with their digests, and changes nothing.
- * @throws CheckpointError naming a file that is damaged, or a reference that is missing
+ * @throws CheckpointError naming a file that is damaged, or a reference that is missing; RunError if a reference would
+ *   be another one, because settings of the run's beginning have changed
  */
 export async function requireReferences(run: RunDirectory, recipe: Recipe): Promise<void> {
+  requireSameBeginning(run, recipe);
   const trained = assignmentOf(recipe).trained.map(({ name }) => ({
     name,
     settings: recipe.policies[name],
@@ -88,6 +90,25 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
       );
     if ((await requireWhole(nodeFiles, directory)) === 'unsealed' && !(await run.mayLackDigests()))
       throw new CheckpointError(`${join(directory, SEAL)} is missing`);
+  }
+}
+
+/** A reference may be the policy at the start of reinforcement, which has been made already. */
+function requireSameBeginning(run: RunDirectory, { policies, warmStart, seed }: Recipe): void {
+  const { warmStart: before, seed: seedBefore } = run.record.resolved;
+  // Runs of early versions do not say how they shared their warm start.
+  const shareBefore = isObject(before) ? (before.share ?? warmStart?.share) : undefined;
+  for (const [name, { kl, model }] of Object.entries(policies)) {
+    if (kl?.reference.type !== 'initial') continue;
+    const isDrawn = warmStart === undefined && model.type === 'tiny-decoder';
+    const [changed] = [
+      ...(warmStart?.share === shareBefore ? [] : ['warmStart']),
+      ...(isDrawn && seed !== seedBefore ? ['seed'] : []),
+    ];
+    if (changed !== undefined)
+      throw new RunError(
+        `${run.path} began with another ${changed}, and the reference of policies.${name}.kl is the policy at its beginning: leave ${changed} as it was, or begin a new run`,
+      );
   }
 }
 
