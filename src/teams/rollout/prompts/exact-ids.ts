@@ -34,9 +34,16 @@ export interface Encoded {
 export class ExactConversations {
   /** The keys of the conversations that have a turn. */
   readonly #answered = new Map<Turn, readonly string[]>();
+  /** These keys, each once: all conversations of an episode may repeat its longest messages. */
+  readonly #keys = new Map<string, string>();
 
   add(turn: Turn, { keys }: Pick<Encoded, 'keys'>): void {
-    this.#answered.set(turn, keys);
+    const kept = keys.map((key) => {
+      const known = this.#keys.get(key);
+      if (known === undefined) this.#keys.set(key, key);
+      return known ?? key;
+    });
+    this.#answered.set(turn, kept);
   }
 
   /** @param turns The earlier turns of the episode that use this tokenizer */
@@ -152,35 +159,91 @@ function traceMessages(
   turns: readonly Turn[],
   continues: (turn: Turn, before: readonly Traced[]) => boolean,
 ): Traced[] {
-  const byId = new Map(turns.flatMap((turn) => (turn.id === undefined ? [] : [[turn.id, turn]])));
+  const known = new KnownTurns(turns);
+  const named = messages.map((message) => (message.role === 'assistant' ? idsIn(message, known.byId) : []));
   const traced: Traced[] = [];
   for (let at = 0; at < messages.length; ) {
     const message = messages[at] as Message;
-    const [merged, count] = message.role === 'assistant' ? mergedAt(messages, at, byId) : [message, 1];
-    traced.push(
-      merged.role === 'assistant' ? trace(merged, turns, byId, (turn) => continues(turn, traced)) : { message },
-    );
+    const [merged, count] = message.role === 'assistant' ? mergedAt(messages, at, named, known.byId) : [message, 1];
+    traced.push(merged.role === 'assistant' ? trace(merged, known, (turn) => continues(turn, traced)) : { message });
     at += count;
   }
   return traced;
 }
 
+/** Turns by their ids, and by what a message without an id has of them. */
+class KnownTurns {
+  readonly byId: ReadonlyMap<string, Turn>;
+  readonly #turns: readonly Turn[];
+  #byText: ReadonlyMap<string, readonly Turn[]> | undefined;
+  #byCalls: ReadonlyMap<string, readonly Turn[]> | undefined;
+
+  constructor(turns: readonly Turn[]) {
+    this.#turns = turns;
+    this.byId = new Map(turns.flatMap((turn) => (turn.id === undefined ? [] : [[turn.id, turn]])));
+  }
+
+  /** The turns with the text or the calls of a message, in order. */
+  equalTo({ content, toolCalls = [] }: Message): readonly Turn[] {
+    if (toolCalls.length === 0) {
+      this.#byText ??= this.#by((turn) => [turn.text, ...(turn.toolCalls === undefined ? [contentOf(turn)] : [])]);
+      return this.#byText.get(content) ?? [];
+    }
+    this.#byCalls ??= this.#by((turn) => [callsKey(contentOf(turn), callsOf(turn))]);
+    return this.#byCalls.get(callsKey(content, canonicalCalls(toolCalls))) ?? [];
+  }
+
+  #by(keysOf: (turn: Turn) => readonly string[]): ReadonlyMap<string, readonly Turn[]> {
+    const found = new Map<string, Turn[]>();
+    for (const turn of this.#turns)
+      for (const key of new Set(keysOf(turn))) {
+        const equal = found.get(key);
+        if (equal === undefined) found.set(key, [turn]);
+        else equal.push(turn);
+      }
+    return found;
+  }
+}
+
+const callsKey = (content: string, calls: string) => `${calls} ${content}`;
+
 /** The longest run of messages from a position that makes up one turn, as one message; else the single message. */
 function mergedAt(
   messages: readonly Message[],
   at: number,
+  named: readonly (readonly string[])[],
   byId: ReadonlyMap<string, Turn>,
 ): readonly [Message, number] {
   const first = messages[at] as Message;
-  let end = at;
-  while (messages[end]?.role === 'assistant') end++;
+  const turn = turnFrom(messages, at, named, byId);
+  if (turn === undefined) return [first, 1];
+  // Messages with more text than the turn do not make it up.
+  const longest = Math.max(turn.text.length, contentOf(turn).length);
+  let [end, length] = [at, 0];
+  for (; messages[end]?.role === 'assistant'; end++) {
+    length += messages[end]?.content.trim().length ?? 0;
+    if (length > longest) break;
+  }
   for (let count = end - at; count > 1; count--) {
     const merged = mergedMessage(messages.slice(at, at + count));
     const [id, ...more] = idsIn(merged, byId);
-    const turn = id === undefined || more.length > 0 ? undefined : byId.get(id);
-    if (turn !== undefined && repeats(merged, turn)) return [merged, count];
+    if (id === turn.id && more.length === 0 && repeats(merged, turn)) return [merged, count];
   }
   return [first, 1];
+}
+
+/** The first turn that the assistant's messages from a position on name. */
+function turnFrom(
+  messages: readonly Message[],
+  at: number,
+  named: readonly (readonly string[])[],
+  byId: ReadonlyMap<string, Turn>,
+): Turn | undefined {
+  for (let i = at; messages[i]?.role === 'assistant'; i++) {
+    const [id] = named[i] ?? [];
+    if (id !== undefined) return byId.get(id);
+  }
+  return undefined;
 }
 
 function mergedMessage(messages: readonly Message[]): Message {
@@ -196,27 +259,21 @@ function mergedMessage(messages: readonly Message[]): Message {
   };
 }
 
-function trace(
-  message: Message,
-  turns: readonly Turn[],
-  byId: ReadonlyMap<string, Turn>,
-  continues: (turn: Turn) => boolean,
-): Traced {
+/** A message that names a turn, with this turn if the message repeats it. */
+function traceById(message: Message, byId: ReadonlyMap<string, Turn>): Traced | undefined {
   const [id, ...more] = idsIn(message, byId);
-  if (id !== undefined) {
-    const turn = byId.get(id);
-    return turn !== undefined && more.length === 0 && repeats(message, turn)
-      ? { message, turn, by: 'id' }
-      : { message };
-  }
-  const { content, toolCalls = [] } = message;
-  const isEqual =
-    toolCalls.length === 0
-      ? (turn: Turn) => turn.text === content || (turn.toolCalls === undefined && contentOf(turn) === content)
-      : (turn: Turn) => contentOf(turn) === content && sameCalls(toolCalls, turn.toolCalls);
-  const equal = turns.filter(isEqual);
+  if (id === undefined) return undefined;
+  const turn = byId.get(id);
+  return turn !== undefined && more.length === 0 && repeats(message, turn) ? { message, turn, by: 'id' } : { message };
+}
+
+function trace(message: Message, known: KnownTurns, continues: (turn: Turn) => boolean): Traced {
+  const named = traceById(message, known.byId);
+  if (named !== undefined) return named;
+  const equal = known.equalTo(message);
   const turn = equal.findLast(continues) ?? equal.at(-1);
-  return turn === undefined ? { message } : { message, turn, by: toolCalls.length === 0 ? 'text' : 'calls' };
+  const by = (message.toolCalls ?? []).length === 0 ? 'text' : 'calls';
+  return turn === undefined ? { message } : { message, turn, by };
 }
 
 /** The ids of turns that a message names, in any episode. */
@@ -232,14 +289,14 @@ const idsIn = (message: Message, byId: ReadonlyMap<string, Turn>): string[] =>
 function repeats({ content, toolCalls = [] }: Message, turn: Turn): boolean {
   const text = content.trim();
   if (toolCalls.length === 0 && text === turn.text.trim()) return true;
-  return text === contentOf(turn).trim() && sameCalls(toolCalls, turn.toolCalls);
+  return text === contentOf(turn).trim() && canonicalCalls(toolCalls) === callsOf(turn);
 }
 
 /** Messages with the reasoning and the server's data of the turns that they repeat. Frameworks drop them. */
 export function asAnswered(messages: readonly Message[], turns: readonly Turn[]): TextMessage[] {
-  const byId = new Map(turns.flatMap((turn) => (turn.id === undefined ? [] : [[turn.id, turn]])));
+  const { byId } = new KnownTurns(turns);
   return messages.map((message) => {
-    const turn = trace(message, [], byId, () => false).turn;
+    const turn = traceById(message, byId)?.turn;
     const [reasoning, providerData] = [message.reasoning ?? turn?.reasoning, turn?.endpoint?.providerData];
     return message.role !== 'assistant' ? message : { ...message, ...given({ reasoning, providerData }) };
   });
@@ -247,8 +304,13 @@ export function asAnswered(messages: readonly Message[], turns: readonly Turn[])
 
 const contentOf = ({ text, content = text }: Turn): string => content;
 
-function sameCalls(calls: readonly ToolCall[], others: readonly ToolCall[] = []): boolean {
-  return canonicalCalls(calls) === canonicalCalls(others);
+const calls = new WeakMap<Turn, string>();
+
+/** The calls of a turn in one spelling. Each prompt of an episode looks for them. */
+function callsOf(turn: Turn): string {
+  const known = calls.get(turn) ?? canonicalCalls(turn.toolCalls ?? []);
+  calls.set(turn, known);
+  return known;
 }
 
 /** Calls as a text that is equal for all spellings of their arguments, also for numbers that a framework rounded. */
