@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EndpointError, TrainingError } from '@drmas/engine/errors';
@@ -168,6 +168,16 @@ describe('the rollout server', () => {
     await expect(offered).rejects.toThrow('Ctrl-C');
     expect((await speaking).status).toBe(422);
     expect(heard).toEqual(['over']);
+  });
+
+  it('adds one listener to the signal of a run, whose cost grows with the square of their number', async () => {
+    const { server } = opened();
+    const controller = new AbortController();
+    const offered = ['e0', 'e1', 'e2'].map((job) => server.offer(job, request, controller.signal));
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+    controller.abort(new Error('Ctrl-C'));
+    for (const each of offered) await expect(each).rejects.toThrow('Ctrl-C');
+    expect(server.open).toEqual([]);
   });
 
   it('fails an episode whose code broke, all when the run is over, and one whose endpoint is gone', async () => {

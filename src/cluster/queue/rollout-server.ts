@@ -1,8 +1,7 @@
 /** The server of a run for its workers: they register, take episodes, call policies and return the episodes. */
 import { randomBytes } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import { DialectError, isGoneForGood, issuesText, messageOf, TrainingError } from '@drmas/engine/errors';
-import { excerpt, visible } from '@drmas/engine/host';
+import { excerpt, onAbort, visible } from '@drmas/engine/host';
 import type { Episode } from '@drmas/engine/nouns';
 import { guardOf, isEqual, packageVersion } from '@drmas/engine/platform';
 import { bodyBytes } from '@drmas/engine/requests';
@@ -112,14 +111,15 @@ export class RolloutServer {
   /** Offers an episode to the workers under a name, until it has ended. */
   async offer(job: string, request: PlayRequest, signal: AbortSignal | undefined): Promise<Episode> {
     const controller = new AbortController();
-    if (signal !== undefined) setMaxListeners(0, signal); // every episode listens to it
+    let stopListening: (() => void) | undefined;
     try {
       return await new Promise<Episode>((resolve, reject) => {
         const answered = new AnsweredCalls();
         this.#open.set(job, { request, controller, resolve, reject, answered, faults: 0, takers: new Set() });
-        signal?.addEventListener('abort', () => reject(signal.reason), { once: true, signal: controller.signal });
+        stopListening = signal && onAbort(signal, () => reject(signal.reason));
       });
     } finally {
+      stopListening?.();
       this.#open.delete(job);
       controller.abort(); // ends requests that still belong to this episode
     }
