@@ -129,17 +129,31 @@ function sumOfHistories(turns: readonly Turn[]): Pick<AgentStep, 'history'> {
  * tokens. An answer that fills the context is none of these: a table of choices writes answers of a fixed length.
  */
 function textMeasures(turns: readonly Turn[], context = Number.POSITIVE_INFINITY): Partial<AgentStep> {
-  const logprobs = turns.flatMap((turn) => turn.logprobs);
+  const entropy = sampledEntropy(turns);
   const cut = mean(turns.map((turn) => Number(turn.finishReason === 'length' && length(turn) < context)));
   const results = turns.flatMap(newResults);
   const errors = results.filter((result) => ERROR.test(messageText(result))).length;
-  const isKnown = logprobs.length > 0 && logprobs.every(Number.isFinite);
   return {
     ...meanResponseTokens(turns),
-    ...(isKnown ? { sampledEntropy: Math.max(0, 0 - mean(logprobs)) } : {}),
+    ...(entropy === undefined ? {} : { sampledEntropy: entropy }),
     ...(cut > 0 ? { cut } : {}),
     ...(errors > 0 ? { toolErrors: errors / results.length } : {}),
   };
+}
+
+/**
+ * The entropy in nats a token, from the log-probs of all tokens. They are not copied into one list, since a step may
+ * have more tokens than a list holds. Undefined without tokens, and if a log-prob is not known.
+ */
+export function sampledEntropy(turns: readonly Pick<Turn, 'logprobs'>[]): number | undefined {
+  let [sum, tokens] = [0, 0];
+  for (const { logprobs } of turns)
+    for (const logprob of logprobs) {
+      if (!Number.isFinite(logprob)) return undefined;
+      sum += logprob;
+      tokens++;
+    }
+  return tokens === 0 ? undefined : Math.max(0, 0 - sum / tokens);
 }
 
 /** How results of tools begin that tell of an error: drmas and the usual frameworks write `error: ...` and its like. */
