@@ -34,10 +34,10 @@ interface Vocabulary {
 export function vocabularyMetadata(spec: TextTokenizerSpec, stopTokens: readonly number[], rows: number): GgufMetadata {
   const { tokens, merges, split, chatTemplate, bos, pad } = vocabularyOf(spec);
   const texts = tokens.slice(0, rows).map(({ text }) => text);
-  if (new Set(texts).size < texts.length) {
-    const twice = texts.find((text, id) => texts.indexOf(text) < id);
+  const known = new Set<string>();
+  const twice = texts.find((text) => known.has(text) || !known.add(text));
+  if (twice !== undefined)
     throw new TokenizerError(`a GGUF file cannot tell two tokens apart that it writes ${JSON.stringify(twice)}`);
-  }
   for (let id = texts.length; id < rows; id++) texts.push(`[PAD${id}]`);
   const kinds = texts.map((_, id) => KIND[tokens[id]?.kind ?? 'unused']);
   const [eos, eot, eom] = stopTokens;
