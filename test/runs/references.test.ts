@@ -3,13 +3,16 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RecipeError } from '@drmas/engine/errors';
 import { lora, tinyDecoder } from '@drmas/engine/model';
+import { nodeHost } from '@drmas/engine/platform';
 import { describe, expect, it } from 'vitest';
 import type { RecipeInput } from '../../src/method/recipe/define.js';
 import type { Recipe } from '../../src/method/recipe/recipe.js';
-import type { RunDirectory } from '../../src/method/store/run-directory.js';
+import { RunDirectory } from '../../src/method/store/run-directory.js';
 import { policiesByReference } from '../../src/method/training/signals/open-training.js';
 import { resolveRecipe } from '../../src/runs/composition/resolve-recipe.js';
+import { executeRun } from '../../src/runs/run/execute/execute-run.js';
 import { prepareTasks } from '../../src/runs/run/open/prepare-tasks.js';
+import { checkpointOf } from '../../src/runs/run/request/checkpoint-names.js';
 import { requireReferences } from '../../src/runs/run/request/continuation.js';
 import {
   createRun,
@@ -84,6 +87,23 @@ describe('a policy that is held near its beginning', () => {
     await expect(refused).rejects.toThrow(
       /references\/solver is missing: .* policies\.solver\.kl\.reference a checkpoint/,
     );
+  });
+
+  it('is that of a policy which began alike, if a run resumes with a KL of another one', async () => {
+    const kl = { coefficient: 1e-9 };
+    const both = { solver: { ...quick, kl }, verifier: { ...quick, kl } } as unknown as Policies;
+    const one = { solver: quick, verifier: { ...quick, kl } } as unknown as Policies;
+    const other = async (policies: Policies) => {
+      const { path } = await trainTiny(root, tinyRecipe({ policies: both }));
+      const run = await RunDirectory.open(path);
+      const recipe = tinyRecipe({ policies });
+      const checkpoint = await checkpointOf(run, '2', 'test');
+      await requireReferences(run, recipe);
+      await run.rewind(checkpoint);
+      await executeRun(recipe, run, nodeHost({ threads: 1 }), { checkpoint });
+      return (await stepsOf(run)).map(({ agents }) => agents.verifier?.referenceKl);
+    };
+    expect(await other(one)).toEqual(await other(both));
   });
 
   it.each([

@@ -3,7 +3,7 @@
 import type { ModelHandle, WeightsSpec } from '@drmas/engine/contract';
 import { requireWhole, writeSealedDirectory } from '@drmas/engine/disk';
 import { RecipeError } from '@drmas/engine/errors';
-import { joinPath } from '@drmas/engine/host';
+import { type Files, joinPath } from '@drmas/engine/host';
 import type { Checkpoint } from '../../store/checkpoint-files.js';
 import type { TrainedModel } from '../run/learner.js';
 import type { OpenRun, TrainingRun } from '../run/run-state.js';
@@ -52,6 +52,33 @@ export function storedReferences(
 }
 
 /**
+ * The directory of a policy's warm-started reference. A run that resumes with a KL for other policies than before finds
+ * it under the name of a policy that began with equal weights.
+ * @param directory The directory of all references
+ */
+export async function referencePlace(
+  files: Pick<Files, 'exists'>,
+  directory: string,
+  {
+    warmStartShare,
+    trained,
+  }: Pick<OpenRun, 'warmStartShare'> & {
+    readonly trained: readonly Pick<TrainedModel, 'name' | 'settings'>[];
+  },
+  name: string,
+): Promise<string> {
+  const beginningOf = ({ name, settings }: Pick<TrainedModel, 'name' | 'settings'>) =>
+    warmStartShare === 'base' && settings?.agentAdapters === undefined ? JSON.stringify(settings?.model) : name;
+  const own = trained.filter((policy) => policy.name === name).map(beginningOf);
+  const alike = trained.filter((policy) => own.includes(beginningOf(policy))).map((policy) => policy.name);
+  for (const each of [name, ...alike]) {
+    const place = joinPath(directory, each);
+    if (await files.exists(place)) return place;
+  }
+  return joinPath(directory, name);
+}
+
+/**
  * Opens the references by policy. If the reference is the first weights (also of an untrained adapter), a resumed run
  * makes them again. After a warm start the references are copies of the policies. The store keeps these copies, if
  * there is a store.
@@ -86,7 +113,7 @@ async function openReferences(
 }
 
 async function openReference(
-  { warmStartShare, host }: Pick<OpenRun, 'warmStartShare' | 'host'>,
+  { warmStartShare, trained, host }: Pick<OpenRun, 'warmStartShare' | 'trained' | 'host'>,
   { name, handle: policy, backend, weights, settings }: TrainedModel,
   store: ReferenceStore | undefined,
 ): Promise<ModelHandle> {
@@ -99,7 +126,7 @@ async function openReference(
   }
   if (warmStartShare === undefined) return open(weights);
   if (store?.mode === 'read') {
-    const directory = joinPath(store.directory, name);
+    const directory = await referencePlace(host.files, store.directory, { warmStartShare, trained }, name);
     await requireWhole(host.files, directory);
     return open({ type: 'like', policy, directory });
   }

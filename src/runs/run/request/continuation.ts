@@ -5,7 +5,7 @@ import { contentHash, requireWhole, SEAL } from '@drmas/engine/disk';
 import { CheckpointError, isObject, RunError } from '@drmas/engine/errors';
 import type { RunEvent } from '@drmas/engine/events';
 import { commandText, nodeFiles } from '@drmas/engine/platform';
-import { storedReferences } from '../../../method/checkpoints.js';
+import { referencePlace, storedReferences } from '../../../method/checkpoints.js';
 import type { Tasks } from '../../../method/index.js';
 import type { RecipeDefinition } from '../../../method/recipe.js';
 import { assignmentOf, backendOfModel, type Recipe, recipeJson } from '../../../method/recipe.js';
@@ -82,8 +82,9 @@ export async function requireReferences(run: RunDirectory, recipe: Recipe): Prom
     settings: recipe.policies[name],
     backendKey: backendIdentity(backendOfModel(recipe, name)),
   }));
-  for (const name of storedReferences(recipe.warmStart?.share, trained)) {
-    const directory = join(run.path, REFERENCES, name);
+  const warmStartShare = recipe.warmStart?.share;
+  for (const name of storedReferences(warmStartShare, trained)) {
+    const directory = await referencePlace(nodeFiles, join(run.path, REFERENCES), { warmStartShare, trained }, name);
     if (!(await nodeFiles.exists(directory)))
       throw new CheckpointError(
         `${directory} is missing: a run stores its policies after the warm start if they have a kl then. Give policies.${name}.kl.reference a checkpoint`,
