@@ -11,7 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { AnswerError, HubError, messageOf } from '../errors.js';
-import { nodeFiles } from '../platform.js';
+import { askedWait, nodeFiles } from '../platform.js';
 import type { HubClient, RemoteFile } from './hub-client.js';
 import { type ModelCache, statusOf } from './model-cache.js';
 
@@ -23,6 +23,8 @@ interface BlobDownloadOptions {
   readonly onBytes: (bytes: number) => void;
   /** Called when another process is downloading the file already. */
   readonly onWait: () => void;
+  /** Receives a message when a busy hub asks to wait. */
+  readonly onProgress?: ((message: string) => void) | undefined;
 }
 
 const RETRIES = 4;
@@ -39,7 +41,7 @@ export async function downloadBlob(
   file: RemoteFile,
   options: BlobDownloadOptions,
 ): Promise<void> {
-  const { signal, retryDelayMs, onWait } = options;
+  const { signal, retryDelayMs, onWait, onProgress } = options;
   // The names differ from huggingface_hub's. Its locks are of another kind, so the two programs must not append to the
   // same partial file.
   const lock = join(dirname(cache.directory), '.locks', basename(cache.directory), `${file.hash}.drmas.lock`);
@@ -47,7 +49,7 @@ export async function downloadBlob(
   await withLock(lock, { signal, onWait }, async () => {
     if (await cache.holdsBlob(file.hash)) return;
     await mkdir(dirname(cache.blob(file.hash)), { recursive: true });
-    await patiently(attempt, { retries: RETRIES, retryDelayMs, signal });
+    await patiently(attempt, { retries: RETRIES, retryDelayMs, signal, onProgress });
     await rename(partialFile(cache, file), cache.blob(file.hash));
   });
 }
@@ -165,18 +167,30 @@ interface Patience {
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly signal: AbortSignal;
+  /** Whether to wait as long as a busy hub asks. Default: true. */
+  readonly heeds?: boolean;
+  readonly onProgress?: ((message: string) => void) | undefined;
 }
 
 /**
  * Repeats work that failed, if another attempt may succeed.
  * @throws the last failure, or the signal's reason
  */
-export function patiently<T>(ask: () => Promise<T>, { retries, retryDelayMs, signal }: Patience): Promise<T> {
+export function patiently<T>(
+  ask: () => Promise<T>,
+  { retries, retryDelayMs, signal, heeds = true, onProgress = () => {} }: Patience,
+): Promise<T> {
   const another = new Set<HubError['reason']>(['unreachable', 'damaged']);
   return pRetry(ask, {
     retries,
     minTimeout: retryDelayMs,
     signal,
+    onFailedAttempt: async (failed) => {
+      const { message, waitMs } = failed.error as Error & { readonly waitMs?: number };
+      if (!heeds || waitMs === undefined || failed.retriesLeft === 0) return;
+      onProgress(`${message}; asking again in ${Math.ceil(waitMs / 1000)} s, as it wishes`);
+      await askedWait(failed, signal);
+    },
     shouldRetry: ({ error }) =>
       error instanceof HubError && another.has(error.reason) && !(error.cause instanceof AnswerError),
   });

@@ -104,7 +104,8 @@ const isOutOfReach = (error: unknown): error is HubError =>
 async function commitOf(cache: ModelCache, hub: HubClient, id: ModelId, context: DownloadContext): Promise<string> {
   if (COMMIT.test(id.revision)) return id.revision;
   try {
-    const commit = await patiently(() => hub.commit(), patience(context));
+    const isKnown = (await cache.commitOf(id.revision)) !== undefined;
+    const commit = await patiently(() => hub.commit(), patience(context, !isKnown));
     await cache.rememberCommit(id.revision, commit);
     return commit;
   } catch (error) {

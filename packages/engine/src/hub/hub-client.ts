@@ -2,7 +2,7 @@
 import { datasetInfo, downloadFile, type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
 import { HubError, messageOf, reasonOf } from '../errors.js';
 import { Secret } from '../host.js';
-import { bytesOf, soundFetch } from '../platform.js';
+import { bytesOf, soundFetch, withAskedWait } from '../platform.js';
 import { COMMIT } from './model-cache.js';
 import { formatModelId, type ModelId } from './model-id.js';
 
@@ -144,7 +144,8 @@ const isInside = (path: string): boolean =>
 const unreachable = (message: string, cause: unknown): HubError =>
   Object.assign(new HubError('unreachable', message), { cause });
 
-function refused(id: ModelId, hubUrl: string, { status, headers }: Response, token: Secret): HubError {
+function refused(id: ModelId, hubUrl: string, response: Response, token: Secret): HubError {
+  const { status, headers } = response;
   const shown = formatModelId(id);
   const code = headers.get('x-error-code');
   const reason = token.mask(headers.get('x-error-message') ?? '');
@@ -168,5 +169,6 @@ function refused(id: ModelId, hubUrl: string, { status, headers }: Response, tok
         : 'does not exist, is private, or needs a token';
     return new HubError('denied', `${shown} ${why}; ${advice} (${status}${reason && `: ${reason}`})`);
   }
-  return new HubError('unreachable', `${hubUrl} answered with status ${status}${reason && `: ${reason}`}`);
+  const message = `${hubUrl} answered with status ${status}${reason && `: ${reason}`}`;
+  return withAskedWait(new HubError('unreachable', message), response);
 }

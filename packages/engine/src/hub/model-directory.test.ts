@@ -5,7 +5,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COMMIT, type HubServer, hashOf, hubServer, refuse, send } from '../../../../test/support/hub-server.js';
-import { repeatedly } from '../../../../test/support/time-and-chance.js';
+import { eventually, repeatedly, timeForMishaps } from '../../../../test/support/time-and-chance.js';
 import { CheckpointError, HubError } from '../base/core/errors.js';
 import { cacheRoot } from './model-cache.js';
 import { type ModelDirectoryOptions, modelDirectory } from './model-directory.js';
@@ -54,11 +54,13 @@ function locate(model: string, { environment, ...options }: ModelDirectoryOption
   });
 }
 const repository = () => join(home, 'hub', 'models--org--tiny');
-async function failure(promise: Promise<unknown>): Promise<HubError> {
-  const error = await promise.then(
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
     (value) => `resolved with ${value}`,
     (reason: unknown) => reason,
   );
+async function failure(promise: Promise<unknown>): Promise<HubError> {
+  const error = await failureOf(promise);
   expect(error).toBeInstanceOf(HubError);
   return error as HubError;
 }
@@ -188,6 +190,28 @@ describe('a model on a hub', () => {
     expect(await readFile(join(await locate('org/tiny'), 'model.safetensors'))).toEqual(weights);
     expect(faults).toEqual([]);
     expect(questions.size).toBe(2);
+  });
+
+  it('is asked again when a busy hub says, unless the cache has the commit', async () => {
+    const limit = { ratelimit: '"api";r=0;t=100' };
+    const busy: HubServer['intercept'] = (_, response) => {
+      response.writeHead(429, limit).end();
+      return true;
+    };
+    hub.intercept = busy;
+    const stop = new AbortController();
+    const waiting = failureOf(locate('org/tiny', { signal: stop.signal }));
+    const asked = `${hub.url} answered with status 429; asking again in 100 s, as it wishes`;
+    await eventually(() => expect(messages).toEqual([asked]));
+    await timeForMishaps(50);
+    expect(hub.requests.length).toBe(1);
+    stop.abort(new Error('enough'));
+    expect(await waiting).toEqual(new Error('enough'));
+    hub.intercept = () => false;
+    const directory = await locate('org/tiny');
+    hub.intercept = busy;
+    expect(await locate('org/tiny')).toBe(directory);
+    expect(messages.at(-1)).toContain('answered with status 429; taking org/tiny as it was last downloaded');
   });
 
   it('is not accepted with other bytes than announced', async () => {

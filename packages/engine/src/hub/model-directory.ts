@@ -159,7 +159,8 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
   const client = hubClient(id, environment, signal);
   let commit: string;
   try {
-    commit = await patiently(() => client.commit(), patience(context));
+    const isKnown = (await cache.commitOf(id.revision)) !== undefined;
+    commit = await patiently(() => client.commit(), patience(context, !isKnown));
   } catch (error) {
     if (!(error instanceof HubError) || error.reason !== 'unreachable') throw error;
     const { directory, missing } = await inCache(cache, id, files);
@@ -180,9 +181,12 @@ export const isOffline = ({ HF_HUB_OFFLINE = '' }: NodeJS.ProcessEnv): boolean =
   /^(?:1|on|yes|true)$/i.test(HF_HUB_OFFLINE);
 
 /**
- * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache.
+ * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache. A
+ * commit that the cache has waits for no busy hub.
  */
-export const patience = ({ retryDelayMs, signal }: DownloadContext) => ({ retries: 1, retryDelayMs, signal });
+export const patience = ({ retryDelayMs, signal, onProgress }: DownloadContext, heeds = true) => ({
+  ...{ retries: 1, retryDelayMs, signal, onProgress, heeds },
+});
 
 /** The model in the cache, and the first file that is missing there. */
 async function inCache(
@@ -257,6 +261,7 @@ export async function downloadFiles(
         signal,
         retryDelayMs,
         onWait,
+        onProgress,
         onBytes: (bytes) => onBytes(file, bytes),
       });
     }

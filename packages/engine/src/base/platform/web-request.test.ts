@@ -173,6 +173,11 @@ it.each<[Record<string, string>, number | undefined]>([
   [{ 'retry-after': '2026-11-22T10:00:05Z' }, 5000],
   [{ 'retry-after': 'soon' }, undefined],
   [{ 'retry-after-ms': '20', 'retry-after': '7' }, 20],
+  [{ ratelimit: '"api";r=0;t=55', 'ratelimit-policy': '"fixed window";"api";q=500;w=300' }, 55000],
+  [{ ratelimit: '"pages";r=7;t=9, "api"; t=55; r=0' }, 55000],
+  [{ ratelimit: '"api";r=0;t=299' }, 120000],
+  [{ ratelimit: '"api";r=3;t=55' }, undefined],
+  [{ ratelimit: '"api";r=0;t=55', 'retry-after': '7' }, 7000],
   [{}, undefined],
 ])('reads %j as a wait of %s ms', (headers, expected) => {
   expect(waitOf(headers)).toBe(expected);

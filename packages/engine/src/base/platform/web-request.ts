@@ -138,8 +138,18 @@ export function retryAfterMs(headers: Headers, now = Date.now()): number | undef
   const asked = Number.parseFloat(headers.get('retry-after-ms') ?? '');
   const sent = Date.parse(headers.get('date') ?? '');
   const later = Number.isNaN(seconds) ? Date.parse(text) - (Number.isNaN(sent) ? now : sent) : seconds * 1000;
-  const wait = Number.isNaN(asked) ? later : asked;
+  const [wait = Number.NaN] = [asked, later, resetMs(headers)].filter((each) => !Number.isNaN(each));
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(1, wait), LONGEST_RETRY_AFTER_MS);
+}
+
+/**
+ * The milliseconds until a limit that is used up begins anew; NaN if there is none. Hugging Face's hub sends only this,
+ * as a draft of the IETF has it (draft-ietf-httpapi-ratelimit-headers): `"api";r=0;t=55`.
+ */
+function resetMs(headers: Headers): number {
+  const limits = (headers.get('ratelimit') ?? '').split(',');
+  const spent = limits.find((limit) => /;\s*r=0\b/.test(limit)) ?? '';
+  return Number.parseInt(/;\s*t=(\d+)/.exec(spent)?.[1] ?? '', 10) * 1000;
 }
 
 /** A failed attempt, as p-retry reports it. */
