@@ -3,6 +3,7 @@ import type { AgentModel } from '@drmas/engine/endpoints';
 import { bytesTokenizer } from '@drmas/engine/tokens';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { processorSeconds } from '../../../test/support/time-and-chance.js';
 import { chatDialect } from '../../gateway/dialects/chat-dialect.js';
 import { responsesDialect } from '../../gateway/dialects/responses-dialect.js';
 import type { ModelAnswer } from '../../gateway/dialects.js';
@@ -83,6 +84,20 @@ describe('the stop texts of a client', () => {
       { numRuns: 500 },
     );
   });
+});
+
+it('takes a time that grows with the length of an answer', async () => {
+  const word = 'a word of many letters, or a line of spaces, which some vocabularies have as one token. ';
+  const count = 30_000;
+  const agentModel = writing(new Array(count).fill(97), [1], true);
+  const decode = (ids: readonly number[]) => ids.map(() => word).join('');
+  const long = { ...agentModel, model: { ...agentModel.model, context: 1e6, tokenizer: { ...tokenizer, decode } } };
+  const seconds = await processorSeconds(async () => {
+    const { streamed, answer } = await answered(long as AgentModel, ['a text', 'that never comes']);
+    expect(streamed.length).toBe(count * word.length - 1); // the space at the end waits
+    expect(answer.content.length).toBe(count * word.length);
+  });
+  expect(seconds).toBeLessThan(3);
 });
 
 describe('the tokens of thinking', () => {

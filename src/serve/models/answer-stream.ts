@@ -137,9 +137,9 @@ class AnswerWriter {
   readonly #sampled: number[] = [];
   readonly #stops: readonly string[];
   readonly #required: number;
-  /** The text so far, and the length of the part that was sent. */
-  #written = '';
-  #handed = 0;
+  /** The text that was sent, and the text behind it. Only the latter is read: the former may be long. */
+  #handed = '';
+  #rest: string;
   /** The text at which the client wanted the answer to end, once it is written. */
   #stopText: string | undefined;
 
@@ -151,8 +151,8 @@ class AnswerWriter {
     this.#text = new TextStream(tokenizer);
     this.#thinking = opensThinking(tokenizer, reading.prompt);
     this.#content = new ContentStream(this.#thinking, this.#mayCall ? agentModel.agent?.tools : undefined);
-    this.#written = this.#text.push(reading.opening);
-    this.#required = this.#written.length;
+    this.#rest = this.#text.push(reading.opening);
+    this.#required = this.#rest.length;
     this.#stops = request.sampling.stop?.filter((text) => text !== '') ?? [];
   }
 
@@ -172,26 +172,28 @@ class AnswerWriter {
       this.#sampled.push(token);
       this.#write(this.#text.push([token]));
     }
-    const waiting = this.stopped ? 0 : Math.max(0, ...this.#stops.map((text) => overlap(this.#written, text)));
-    return this.#hand(this.#written.length - waiting);
+    const waiting = this.stopped ? 0 : Math.max(0, ...this.#stops.map((text) => overlap(this.#rest, text)));
+    return this.#hand(this.#rest.length - waiting);
   }
 
-  /** Adds a text, and ends the answer before the first stop text in it. A required beginning stops nothing. */
+  /**
+   * Adds a text, and ends the answer before the first stop text in it. A required beginning stops nothing. What may
+   * begin a stop text was not sent.
+   */
   #write(piece: string): void {
     const longest = Math.max(0, ...this.#stops.map((text) => text.length));
-    const from = Math.max(this.#required, this.#written.length - longest);
-    this.#written += piece;
-    const ends = this.#stops
-      .map((text) => ({ text, at: this.#written.indexOf(text, from) }))
-      .filter(({ at }) => at >= 0);
+    const from = Math.max(this.#required - this.#handed.length, this.#rest.length - longest);
+    this.#rest += piece;
+    const ends = this.#stops.map((text) => ({ text, at: this.#rest.indexOf(text, from) })).filter(({ at }) => at >= 0);
     const [end] = ends.sort((one, other) => one.at - other.at);
     this.#stopText = end?.text;
-    if (end !== undefined) this.#written = this.#written.slice(0, end.at);
+    if (end !== undefined) this.#rest = this.#rest.slice(0, end.at);
   }
 
   #hand(end: number): ContentPiece[] {
-    const text = this.#written.slice(this.#handed, end);
-    this.#handed = Math.max(this.#handed, end);
+    const text = this.#rest.slice(0, end);
+    this.#rest = this.#rest.slice(end);
+    this.#handed += text;
     return this.#content.push(text);
   }
 
@@ -200,7 +202,7 @@ class AnswerWriter {
     const { model, wantsTokenIds } = this.#request;
     const { prompt } = this.#reading;
     if (!this.stopped) this.#write(this.#text.end()); // a character that is not whole was held back
-    const text = this.stopped ? this.#written : this.#text.text;
+    const text = this.stopped ? this.#handed + this.#rest : this.#text.text;
     const { rest, reasoning } = withoutThinking(text, this.#thinking);
     const read = this.#callsIn(rest);
     const calls = read?.calls ?? [];

@@ -19,6 +19,7 @@ describe('a response while it is written', () => {
       for (const begin of ['', 'word']) {
         const parts = [begin, ...Array.from({ length: 150_000 }, () => ' ')];
         expect(streamed(new ContentStream(false, 'hermes'), parts).text).toBe(begin);
+        expect(streamed(new ContentStream(true, 'hermes'), parts).reasoning).toBe(begin);
       }
     });
     expect(seconds).toBeLessThan(3);

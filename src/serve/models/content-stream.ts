@@ -37,7 +37,7 @@ export class ContentStream {
 
   push(text: string): ContentPiece[] {
     this.#waiting += text;
-    if (this.#state !== 'thinking' && text.trim() === '') return []; // a model may write spaces without an end
+    if (text.trim() === '') return []; // a model may write spaces without an end
     const pieces: ContentPiece[] = [];
     if (this.#state === 'start') this.#begin();
     if (this.#state === 'thinking') pieces.push(...this.#think());

@@ -43,6 +43,14 @@ describe.each([
   });
 });
 
+it('goes on behind 64,000 tokens without a text as if there were none', () => {
+  const stream = new TextStream({ ...words, stopTokens: [] });
+  const beyond = Array.from({ length: 64_000 }, () => stream.push([3])).join('');
+  expect([stream.push([0]), beyond, stream.push([3]), stream.push([1, 2])]).toEqual(['one', '', '', ' two!']);
+  const again = Array.from({ length: 64_000 }, () => stream.push([3])).join('');
+  expect([again, stream.push([0]), stream.end()]).toEqual(['', ' one', '']);
+});
+
 describe('text of bytes beside words, as Llama 2 and Gemma write it', () => {
   const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`);
   const decoders = [{ type: 'ByteFallback' }, { type: 'Fuse' }];

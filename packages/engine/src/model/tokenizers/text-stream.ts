@@ -12,9 +12,9 @@ const TOO_MANY = 16;
 export class TextStream {
   readonly #tokenizer: Pick<Tokenizer, 'decode' | 'stopTokens'>;
   readonly #tokens: number[] = [];
-  /** The first token of the last piece, and the first after it. */
-  #from = 0;
-  #to = 0;
+  /** The tokens of the last piece, and the tokens after it. */
+  #before: readonly number[] = [];
+  #since: number[] = [];
 
   constructor(tokenizer: Pick<Tokenizer, 'decode' | 'stopTokens'>) {
     this.#tokenizer = tokenizer;
@@ -22,9 +22,13 @@ export class TextStream {
 
   /** The text that the tokens add as far as it is certain; a token that ends a text adds none. */
   push(tokens: readonly number[]): string {
-    this.#tokens.push(...tokens.filter((token) => !this.#tokenizer.stopTokens.includes(token)));
+    for (const token of tokens) {
+      if (this.#tokenizer.stopTokens.includes(token)) continue;
+      this.#tokens.push(token);
+      this.#since.push(token);
+    }
     const added = this.#added();
-    const waits = added.endsWith(INCOMPLETE) && this.#tokens.length - this.#to < TOO_MANY;
+    const waits = added.endsWith(INCOMPLETE) && this.#since.length < TOO_MANY;
     return waits ? '' : this.#give(added);
   }
 
@@ -43,15 +47,15 @@ export class TextStream {
    * of them is wrong, also characters that were given already. The tokens are then decoded alone.
    */
   #added(): string {
-    const before = this.#tokenizer.decode(this.#tokens.slice(this.#from, this.#to));
-    const now = this.#tokenizer.decode(this.#tokens.slice(this.#from));
-    return now.startsWith(before) ? now.slice(before.length) : this.#tokenizer.decode(this.#tokens.slice(this.#to));
+    const before = this.#tokenizer.decode(this.#before);
+    const now = this.#tokenizer.decode([...this.#before, ...this.#since]);
+    return now.startsWith(before) ? now.slice(before.length) : this.#tokenizer.decode(this.#since);
   }
 
+  /** A model may sample tokens without a text, such as ids beyond its vocabulary, without an end. */
   #give(piece: string): string {
-    if (piece === '') return '';
-    this.#from = this.#to;
-    this.#to = this.#tokens.length;
+    if (piece !== '') this.#before = this.#since;
+    if (piece !== '' || this.#since.length >= TOO_MANY) this.#since = [];
     return piece;
   }
 }
