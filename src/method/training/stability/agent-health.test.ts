@@ -45,6 +45,21 @@ describe('the health of an agent', () => {
     expect(health({ valid: false, advantage: [-1, 0.1] }).rewardedInvalid).toBe(1);
   });
 
+  it('looks for one prompt of all tasks without a copy of each prompt', () => {
+    const rules = 'a rule of the game\n'.repeat(50_000);
+    const asked = (count: number, question: (task: number) => string) =>
+      agentHealth(
+        Array.from({ length: count }, (_, i) => {
+          const { turn, ...played } = playedTurn({ task: `${i}` });
+          const messages = [{ role: 'user' as const, content: rules + question(i) }];
+          return { ...played, turn: { ...turn, turn: 0, messages } };
+        }),
+      );
+    expect(asked(5000, (task) => `${task}`)).not.toHaveProperty('samePrompt');
+    expect(asked(3, () => '1')).toHaveProperty('samePrompt', true);
+    expect(asked(1, () => '1')).not.toHaveProperty('samePrompt');
+  });
+
   it('sorts its groups by outcome, and marks groups that differ only by penalties', () => {
     const { groups } = health(
       { task: 'right', reward: 1 },

@@ -56,8 +56,10 @@ const best = (advantage: number | readonly number[]) =>
 
 /** Whether the agent makes the first call of the episodes of several tasks, with one prompt in all of them. */
 function isBlind(groups: readonly (readonly PlayedTurn[])[]): boolean {
-  const firsts = groups.flatMap((turns) => turns.find(({ turn }) => turn.turn === 0) ?? []);
-  return firsts.length > 1 && new Set(firsts.map(({ turn }) => JSON.stringify(turn.messages))).size === 1;
+  const [first, ...others] = groups.flatMap((turns) => turns.find(({ turn }) => turn.turn === 0)?.turn ?? []);
+  if (first === undefined || others.length === 0) return false;
+  const prompt = JSON.stringify(first.messages);
+  return others.every(({ messages }) => JSON.stringify(messages) === prompt);
 }
 
 /** The share of turns whose text the agent also wrote in another episode of the task. */
