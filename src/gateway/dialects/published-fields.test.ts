@@ -168,6 +168,16 @@ describe('numbers of a request', () => {
     expect(() => sampled({ top_k: -2 })).toThrow(/^top_k: /);
     expect(() => sampled({ top_k: 0.5 })).toThrow(/^top_k: /);
   });
+
+  it.each([
+    ['max_tokens', chatDialect, ask],
+    ['max_completion_tokens', chatDialect, ask],
+    ['max_output_tokens', responsesDialect, { model: 'm', input: 'a' }],
+  ] as const)('have -1 for no limit in %s', (field, dialect, plain) => {
+    const limit = (value: unknown) => dialect.read({ ...plain, [field]: value }).maxTokens;
+    expect([limit(-1), limit(null), limit(7)]).toEqual([undefined, undefined, 7]);
+    for (const value of [0, -2, 1.5, '7']) expect(() => limit(value)).toThrow(new RegExp(`^${field}: `));
+  });
 });
 
 describe('parts of a conversation', () => {

@@ -15,6 +15,8 @@ const MOST_FAULTS = 3;
 
 export const nameText = z.string().min(1).max(LONGEST_NAME);
 export const positive = z.int().min(1);
+/** The most tokens of an answer. The -1 of LM Studio and llama.cpp, which their clients send, is no limit. */
+export const tokenLimit = z.preprocess((count) => (count === -1 ? undefined : count), positive.nullish()).optional();
 /** The arguments of an earlier call; some clients leave them out if there are none. */
 export const callArguments = z.string().nullish().transform(argumentsText);
 

@@ -15,8 +15,8 @@ import {
   nameText,
   only,
   otherTools,
-  positive,
   presentFields,
+  tokenLimit,
   toolList,
   toolsOf,
 } from './request-fields.js';
@@ -92,7 +92,7 @@ const body = z.object({
   tools: toolList('function', tool),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),
-  max_output_tokens: positive.nullish(),
+  max_output_tokens: tokenLimit,
   stream: z.boolean().nullish(),
   stream_options: z.unknown().optional(), // only about the padding of events
   text: z.object({ format: format.nullish(), verbosity: z.unknown().optional() }).nullish(),
