@@ -2,6 +2,7 @@
 
 import type { Spike, Step, Warning } from '@drmas/engine/events';
 import { median } from '@drmas/engine/math';
+import type { Episode } from '@drmas/engine/nouns';
 import { magnitude } from '../../advantage/analysis/advantage-sizes.js';
 import { episodeName, type StepAdvantages } from '../advantages/advantages.js';
 import type { OpenRun } from '../run/run-state.js';
@@ -75,14 +76,16 @@ export class StabilityWatch {
    * Judges a step: its norms, and the health of its agents. An agent that shares its policy is watched separately too.
    * `fatal` is the reason why the run must end: the rule is to stop, or a policy's gradient was not a number three
    * times in a row.
+   * @param episodes The episodes of the step whose rewards count
    */
   judge(
     recorded: Pick<Step, 'step' | 'agents'>,
     advantages: StepAdvantages,
     updates: Updates,
+    episodes: readonly Episode[] = [],
   ): { readonly events: readonly (Spike | Warning)[]; readonly fatal: string | undefined } {
     const { step } = recorded;
-    const events: (Spike | Warning)[] = this.#symptoms.judge(recorded);
+    const events: (Spike | Warning)[] = this.#symptoms.judge(recorded, episodes);
     let fatal: string | undefined;
     for (const [policy, update] of Object.entries(updates)) {
       const agents = Object.keys(update.agents);

@@ -1,4 +1,5 @@
 import type { AgentStep } from '@drmas/engine/events';
+import type { Episode } from '@drmas/engine/nouns';
 import { describe, expect, it } from 'vitest';
 import { step as stepEvent } from '../../../../test/fixtures/run-events.js';
 import { tinyRecipe } from '../../../../test/support/tiny-run.js';
@@ -189,6 +190,30 @@ describe('a symptom', () => {
     ['agreement', { health: { groupSpread: 0, duplicates: 1 } }],
   ])('does not occur if %s fell but the reward rose', (_, changed) => {
     expect(raised([...times(5, healthy), ...times(20, { ...healthy, ...changed, ...better })])).toEqual([]);
+  });
+
+  it('does not occur if more episodes succeed, though each failure has more turns than a success', () => {
+    const turnsOf = (count: number) => Array.from({ length: count }, () => ({ agent: 'solver', penalty: 0 }));
+    /** Ten episodes; a failure takes eight turns. */
+    const played = (successes: number, turns: number) =>
+      Array.from({ length: 10 }, (_, i) => ({
+        turns: turnsOf(i < successes ? turns : 8),
+        score: { team: Number(i < successes), agents: {}, parts: {} },
+      })) as unknown as Episode[];
+    const judged = (step: number, agent: Agent, episodes: readonly Episode[]) => {
+      const rewards = episodes.flatMap(({ turns, score }) => turns.map(() => score.team));
+      const rewardMean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+      return { step, agents: { solver: { ...agent, rewardMean, rewardStd: 0.5 } as AgentStep }, episodes };
+    };
+    const warned = (after: readonly Episode[]) => {
+      const symptoms = new Symptoms();
+      return [...times(5, healthy), ...times(5, { ...healthy, entropy: 0.05 })].flatMap((agent, i) => {
+        const { episodes, ...step } = judged(i + 1, agent, i < 5 ? played(5, 8) : after);
+        return symptoms.judge(step, episodes).map(({ code }) => code);
+      });
+    };
+    expect(warned(played(8, 1))).toEqual([]); // 8 of 24 turns succeed, 40 of 80 before
+    expect(warned(played(5, 1))).toEqual(['entropy-collapse']);
   });
 
   it('of rewarded garbage occurs with any reward', () => {

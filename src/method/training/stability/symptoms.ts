@@ -5,7 +5,8 @@
 
 import type { AgentStep, Step, Warning } from '@drmas/engine/events';
 import { percent, significant } from '@drmas/engine/host';
-import { mean } from '@drmas/engine/math';
+import { mean, standardDeviation } from '@drmas/engine/math';
+import { type Episode, turnReward } from '@drmas/engine/nouns';
 import { z } from 'zod';
 
 /** Number of steps at the beginning, and at the end, that are averaged. */
@@ -14,6 +15,9 @@ const STEPS = 5;
 const READINGS = {
   reward: ({ rewardMean }) => rewardMean,
   rewardStd: ({ rewardStd }) => rewardStd,
+  /** The mean and the spread of its rewards by episode: an episode that fails after many turns counts once. */
+  earned: (_, earned) => (earned.length === 0 ? undefined : mean(earned)),
+  earnedStd: (_, earned) => (earned.length === 0 ? undefined : standardDeviation(earned)),
   /** Of all turns. The entropy of an update is of the turns that differ from their siblings. */
   entropy: ({ sampledEntropy, entropy }) => sampledEntropy ?? entropy,
   length: ({ responseTokens }) => responseTokens,
@@ -21,7 +25,7 @@ const READINGS = {
   duplicates: ({ health }) => health?.duplicates,
   /** The share of turns that are invalid and have a positive advantage. */
   garbage: ({ invalid, health }) => health && invalid * (health.rewardedInvalid ?? 0),
-} as const satisfies Record<string, (agent: AgentStep) => number | undefined>;
+} as const satisfies Record<string, (agent: AgentStep, earned: readonly number[]) => number | undefined>;
 
 /** Means of the measurements. NaN if no step measured it, so that no comparison holds. */
 type AgentReadings = Readonly<Record<keyof typeof READINGS, number>>;
@@ -32,8 +36,14 @@ interface Symptom {
   readonly message: (first: AgentReadings, last: AgentReadings) => string;
 }
 
-/** Whether the reward has risen by at least a quarter of its first spread, so that the decline is acceptable. */
-const paidOff = (first: AgentReadings, last: AgentReadings) => last.reward > first.reward + 0.25 * first.rewardStd;
+/**
+ * Whether the reward has risen by at least a quarter of its first spread, so that the decline is acceptable.
+ * Checkpoints of earlier versions have only the rewards of turns.
+ */
+const paidOff = (first: AgentReadings, last: AgentReadings) =>
+  Number.isNaN(first.earned + last.earned)
+    ? last.reward > first.reward + 0.25 * first.rewardStd
+    : last.earned > first.earned + 0.25 * first.earnedStd;
 
 const SYMPTOMS: readonly Symptom[] = [
   {
@@ -82,11 +92,12 @@ export class Symptoms {
     return Object.fromEntries(this.#agents);
   }
 
-  judge(step: Pick<Step, 'step' | 'agents'>): Warning[] {
+  /** @param episodes The episodes of the step whose rewards count */
+  judge(step: Pick<Step, 'step' | 'agents'>, episodes: readonly Episode[] = []): Warning[] {
     return Object.entries(step.agents).flatMap(([agent, ofAgent]) => {
       if (ofAgent.frozen === true) return []; // training does not change it
       const before = this.#agents.get(agent) ?? { first: [], last: [], shown: [] };
-      const reading = readingOf(ofAgent);
+      const reading = readingOf(ofAgent, earnedBy(agent, episodes));
       if (before.first.length < STEPS) {
         this.#agents.set(agent, { ...before, first: [...before.first, reading] });
         return [];
@@ -108,11 +119,18 @@ export class Symptoms {
   }
 }
 
+/** The mean reward of the agent's turns in each episode in which it wrote one. */
+const earnedBy = (agent: string, episodes: readonly Episode[]) =>
+  episodes.flatMap((episode) => {
+    const rewards = episode.turns.flatMap((turn) => (turn.agent === agent ? [turnReward(episode, turn)] : []));
+    return rewards.length === 0 ? [] : [mean(rewards)];
+  });
+
 /** The measurements of a step, without those that it lacks: a step that teaches an agent nothing has no entropy. */
-const readingOf = (agent: AgentStep) =>
+const readingOf = (agent: AgentStep, earned: readonly number[]) =>
   Object.fromEntries(
     NAMES.flatMap((name) => {
-      const value = READINGS[name](agent);
+      const value = READINGS[name](agent, earned);
       return value === undefined ? [] : [[name, value]];
     }),
   ) as Partial<AgentReadings>;

@@ -95,7 +95,8 @@ function judgeStep(
   { advantages, updates }: Learnt,
 ): StepJudgement {
   const { training, estimator } = run;
-  const { events, fatal } = watch.judge(recorded, advantages, updates);
+  const episodes = played.scored.flatMap((group) => group.episodes);
+  const { events, fatal } = watch.judge(recorded, advantages, updates, episodes);
   const silence = watch.silence.judge(recorded, updates);
   const hints = [
     ...awaitWarnings(played),
