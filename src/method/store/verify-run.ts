@@ -137,16 +137,18 @@ async function episodeStates(files: Files, run: string, lines: readonly DigestLi
   const expected = new Map(lines.filter(({ file }) => file !== EVENTS).map((line) => [line.file, line]));
   const there = (await files.list(join(run, EPISODES))).map((name) => `${EPISODES}/${name}`);
   const names = [...new Set([...expected.keys(), ...there])].sort();
-  return Promise.all(
-    names.map((name) =>
-      part(name, async () => {
+  // One after another: a run has a file for each step, and together they need too much memory, or too many handles.
+  const states: Verified[] = [];
+  for (const name of names)
+    states.push(
+      await part(name, async () => {
         const digest = expected.get(name);
         if (digest === undefined) return { state: 'unchecked', why: 'no digest of it was kept' };
         const why = await damageOf(files, join(run, name), digest);
         return why === undefined ? WHOLE : damaged(why);
       }),
-    ),
-  );
+    );
+  return states;
 }
 
 async function checkpointStates(files: Files, run: string): Promise<Verified[]> {
