@@ -36,7 +36,9 @@ export const runs = defineCommand({
   flags: { json: toggle('print the runs as JSON') },
   examples: ['drmas runs', 'drmas runs experiments --json'],
   async run(context, [folder], flags) {
-    const listed = await Promise.all((await runPaths(folder)).map(listedRun));
+    const listed: Awaited<ReturnType<typeof listedRun>>[] = [];
+    // One after another, since each has all events of a run in memory.
+    for (const path of await runPaths(folder)) listed.push(await listedRun(path));
     const newestFirst = listed.sort((a, b) => timeOf(b).localeCompare(timeOf(a)) || a.path.localeCompare(b.path));
     if (flags.json === true) {
       context.stdout.write(`${jsonText({ type: 'runs', runs: newestFirst })}\n`);
