@@ -200,11 +200,13 @@ describe('responses', () => {
       role: 'assistant',
     };
     const { messages } = responsesDialect.read(withItem({ id, content, ...rest }));
+    expect(responsesDialect.read(withItem({ id, content, ...rest, type: null })).messages).toEqual(messages);
     expect(messages).toEqual([{ role: 'assistant', content: 'ab', turnId: 'c0ffee' }]);
   });
 
   it('may name items of earlier answers instead of repeating them, if these are known', () => {
-    const reference = (id: string) => ({ type: 'item_reference', id });
+    const types = ['item_reference', null, undefined];
+    const reference = (id: string, i = 0) => ({ type: types[i], id });
     const ids = ['rs_c0ffee', 'msg_c0ffee', 'fc_call_c0ffee_0'];
     const result = { type: 'function_call_output', call_id: 'call_c0ffee_0', output: 'x' };
     const body = { ...plain, input: [...ids.map(reference), result] };

@@ -24,9 +24,11 @@ import { responseErrorEvent, responseEvents, responseObject } from './responses-
 
 const STATELESS = 'nothing is kept between requests: send the whole conversation as input, with store: false';
 
-/** An item without a type is a message. */
+/** An item without a type is a message, or, if it has an id alone, a reference: OpenAI's type for it may be null. */
 const typed = (item: unknown) =>
-  typeof item === 'object' && item !== null && !('type' in item) ? { ...item, type: 'message' } : item;
+  isObject(item) && (item.type ?? undefined) === undefined
+    ? { ...item, type: 'id' in item && !('role' in item) ? 'item_reference' : 'message' }
+    : item;
 
 /** The text of thoughts, as drmas writes it. Others write summaries, or nothing that can be read. */
 const thoughts = z
