@@ -148,8 +148,10 @@ export function withDemonstrations<Data>(
   };
 }
 
-/** A mark that changes when a file is written anew. Empty if there is no such file, which the reader reports. */
-/** @throws TaskError if there is no such file */
+/**
+ * A mark that changes when a file is written anew. Empty if the file cannot be looked at.
+ * @throws TaskError if there is no such file
+ */
 async function versionOf(file: string): Promise<string> {
   const facts = await stat(resolve(file)).catch((error: unknown) => {
     if (codeOf(error) !== 'ENOENT') return undefined; // the reader says why
