@@ -9,7 +9,7 @@ import { symptomState } from '../stability/symptoms.js';
 import { UpdateCounts } from '../update/update-counts.js';
 import { StopRules, stopSchema } from './stop-rules.js';
 
-/** What of a run its progress depends on. */
+/** The parts of a run that its progress depends on. */
 export type ProgressRun = WatchedRun & Pick<OpenRun, 'under'>;
 
 /** A part of a run's progress, under its name in a checkpoint's `state.json`. */
@@ -75,7 +75,7 @@ const parts = {
   /** The steps in a row in which most, or all, episodes failed, by kind of failure. */
   failing: plainNumbers(),
   predictions: plainNumbers(),
-  /** What of the recipe other parts were made under. */
+  /** The settings that other parts were made under. */
   under: stateful<MadeUnder, MadeUnder>({
     schema: z.record(z.string(), z.string()).default({}),
     load: (_, run) => run.under,

@@ -171,7 +171,7 @@ function traceMessages(
   return traced;
 }
 
-/** Turns by their ids, and by what a message without an id has of them. */
+/** Turns by their ids, and by their text or their calls, which a message without an id repeats. */
 class KnownTurns {
   readonly byId: ReadonlyMap<string, Turn>;
   readonly #turns: readonly Turn[];

@@ -15,7 +15,7 @@ export type Access =
 
 export interface ServerPolicy {
   readonly access: Access;
-  /** Names besides those of this machine that clients may reach the server under, as `allowedHost` returns them. */
+  /** Other names under which clients may reach the server, as `allowedHost` returns them. */
   readonly allowedHosts?: readonly string[] | undefined;
   /** Paths that need no token: they say only whether the server is well. */
   readonly publicPaths?: readonly string[];
@@ -143,7 +143,7 @@ function hasKnownType({ method, headers }: Request, policy: ServerPolicy): boole
   return typesOf(policy).includes(type);
 }
 
-/** A host as requests name it: in small letters, without a port, and in ASCII. Undefined for what is no host. */
+/** A host as requests name it: in small letters, without a port, and in ASCII. Undefined if the name is no host. */
 export const allowedHost = (name: string): string | undefined =>
   /[/?#@*]/.test(name) ? undefined : hostnameOf(`http://${isIP(name) === 6 ? `[${name}]` : name}`);
 
