@@ -8,6 +8,7 @@ import { diskError, hashOf, patiently } from './blob-download.js';
 import { type HubClient, hubClient } from './hub-client.js';
 import { COMMIT, cacheRoot, ModelCache } from './model-cache.js';
 import {
+  askedCommit,
   type DownloadContext,
   type DownloadOptions,
   downloadContext,
@@ -104,8 +105,7 @@ const isOutOfReach = (error: unknown): error is HubError =>
 async function commitOf(cache: ModelCache, hub: HubClient, id: ModelId, context: DownloadContext): Promise<string> {
   if (COMMIT.test(id.revision)) return id.revision;
   try {
-    const isKnown = (await cache.commitOf(id.revision)) !== undefined;
-    const commit = await patiently(() => hub.commit(), patience(context, !isKnown));
+    const commit = await askedCommit(cache, hub, id, context);
     await cache.rememberCommit(id.revision, commit);
     return commit;
   } catch (error) {

@@ -159,8 +159,7 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
   const client = hubClient(id, environment, signal);
   let commit: string;
   try {
-    const isKnown = (await cache.commitOf(id.revision)) !== undefined;
-    commit = await patiently(() => client.commit(), patience(context, !isKnown));
+    commit = await askedCommit(cache, client, id, context);
   } catch (error) {
     if (!(error instanceof HubError) || error.reason !== 'unreachable') throw error;
     const { directory, missing } = await inCache(cache, id, files);
@@ -180,10 +179,18 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
 export const isOffline = ({ HF_HUB_OFFLINE = '' }: NodeJS.ProcessEnv): boolean =>
   /^(?:1|on|yes|true)$/i.test(HF_HUB_OFFLINE);
 
-/**
- * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache. A
- * commit that the cache has waits for no busy hub.
- */
+/** The commit of a revision as the hub says now. A busy hub is waited for only if the cache has none. @throws HubError */
+export async function askedCommit(
+  cache: ModelCache,
+  hub: HubClient,
+  { revision }: ModelId,
+  context: DownloadContext,
+): Promise<string> {
+  const isKnown = (await cache.commitOf(revision)) !== undefined;
+  return patiently(() => hub.commit(), patience(context, !isKnown));
+}
+
+/** The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache. */
 export const patience = ({ retryDelayMs, signal, onProgress }: DownloadContext, heeds = true) => ({
   ...{ retries: 1, retryDelayMs, signal, onProgress, heeds },
 });
