@@ -193,6 +193,9 @@ async function written<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    throw new RunError(`${path} cannot be written: ${messageOf(error)}`);
+    throw cannotWrite(path, error);
   }
 }
+
+export const cannotWrite = (path: string, error: unknown): RunError =>
+  new RunError(`${path} cannot be written: ${messageOf(error)}`);

@@ -206,9 +206,9 @@ function read(given: unknown, place: string, stage: Stage) {
 }
 
 /**
- * Plays the tasks and writes the answers of the episodes that reach the score, as soon as those of the tasks before are
- * written: a process that is killed leaves them in the file. If the host's signal fires, if there are no more answers,
- * if the speaker fails or if the disk is full, the episodes before count.
+ * Plays the tasks and writes the answers of the episodes that reach the score. The file grows in the order of the tasks
+ * while they are played, so a process that is killed leaves answers in it. If the host's signal fires, if there are no
+ * more answers, if the speaker fails or if the disk is full, the episodes before count.
  * @param onTask Receives each played task
  * @throws RunError, TrainingError if no demonstration is left; the signal's reason if it fired before. No file is left
  */

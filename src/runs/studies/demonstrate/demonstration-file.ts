@@ -1,10 +1,10 @@
 /** The file of demonstrations that grows while a team plays. */
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { exactJson, messageOf, RunError } from '@drmas/engine/errors';
+import { exactJson } from '@drmas/engine/errors';
 import type { Episode } from '@drmas/engine/nouns';
 import { nodeFiles } from '@drmas/engine/platform';
-import { demonstrationsIn, reaches } from '../../traces/demonstration-rows.js';
+import { cannotWrite, demonstrationsIn, reaches } from '../../traces/demonstration-rows.js';
 
 interface Wanted {
   readonly out: string;
@@ -13,8 +13,8 @@ interface Wanted {
 }
 
 /**
- * Demonstrations in the order of their tasks, each in the file as soon as those of the tasks before are: answers may be
- * paid for, and a process that is killed leaves them under the file's name, in whole lines.
+ * Demonstrations in the order of their tasks. A task's demonstrations are written as soon as all earlier tasks are done:
+ * answers may be paid for, and a process that is killed leaves them under the file's name, in whole lines.
  */
 export class DemonstrationFile {
   readonly agents: Record<string, number>;
@@ -85,5 +85,3 @@ export class DemonstrationFile {
     for (const { agent } of rows) this.agents[agent] = (this.agents[agent] ?? 0) + 1;
   }
 }
-
-const cannotWrite = (path: string, error: unknown) => new RunError(`${path} cannot be written: ${messageOf(error)}`);

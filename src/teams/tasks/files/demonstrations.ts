@@ -293,7 +293,7 @@ const MOST_QUESTIONS = 5000;
 
 /** The texts by which tasks are known. */
 interface Questions {
-  /** Those of held-out tasks, without those that are training tasks too. */
+  /** The texts of held-out tasks that are no training tasks too. */
   readonly heldOut: ReadonlySet<string>;
   readonly training: ReadonlySet<string>;
 }
