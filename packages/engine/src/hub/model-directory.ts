@@ -179,7 +179,10 @@ async function fromHub(cache: ModelCache, id: ModelId, context: Context): Promis
 export const isOffline = ({ HF_HUB_OFFLINE = '' }: NodeJS.ProcessEnv): boolean =>
   /^(?:1|on|yes|true)$/i.test(HF_HUB_OFFLINE);
 
-/** The commit of a revision as the hub says now. A busy hub is waited for only if the cache has none. @throws HubError */
+/**
+ * The commit of a revision as the hub says now. A busy hub is waited for only if the cache has none.
+ * @throws HubError
+ */
 export async function askedCommit(
   cache: ModelCache,
   hub: HubClient,
@@ -190,7 +193,9 @@ export async function askedCommit(
   return patiently(() => hub.commit(), patience(context, !isKnown));
 }
 
-/** The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache. */
+/**
+ * The retries of requests about a repository. They are few, so that a machine without a network soon uses its cache.
+ */
 export const patience = ({ retryDelayMs, signal, onProgress }: DownloadContext, heeds = true) => ({
   ...{ retries: 1, retryDelayMs, signal, onProgress, heeds },
 });

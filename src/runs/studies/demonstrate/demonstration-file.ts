@@ -13,8 +13,8 @@ interface Wanted {
 }
 
 /**
- * Demonstrations in the order of their tasks. A task's demonstrations are written as soon as all earlier tasks are done:
- * answers may be paid for, and a process that is killed leaves them under the file's name, in whole lines.
+ * Demonstrations in the order of their tasks. A task's demonstrations are written as soon as all earlier tasks are
+ * done: answers may be paid for, and a process that is killed leaves them under the file's name, in whole lines.
  */
 export class DemonstrationFile {
   readonly agents: Record<string, number>;
